@@ -1,0 +1,1 @@
+"""A DeerFlow conversation without DeerFlow; see ``backend/devhost/README.md``."""

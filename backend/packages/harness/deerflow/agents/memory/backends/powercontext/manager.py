@@ -1,0 +1,137 @@
+"""DeerFlow's memory contract on PowerContext: recall at the start of a conversation, and nothing sent behind anyone's back."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import PrivateAttr
+
+from deerflow.agents.memory import manager as contract
+
+from .config import PowerContextSettings, ReadPolicy, load_settings, parse_backend_config
+from .diagnostics import RecallLog, check_server, describe
+from .errors import PowerContextConfigurationError
+from .identity import is_owner
+
+if TYPE_CHECKING:
+    from .client import PowerContextClient
+
+logger = logging.getLogger(__name__)
+
+# DeerFlow raises this one through to the run since September 2026; hosts before know only its base class.
+_ReadError: type[Exception] = getattr(contract, "MemoryReadError", contract.MemoryManagerError)
+
+
+class PowerContextMemoryManager(contract.MemoryManager):
+    """Recalls what the configured user's Scope holds (RFC section 4).
+
+    Saving is the ``remember`` tool's work. ``add``, ``aadd`` and ``add_nowait`` do nothing: no conversation is uploaded or learned from.
+    Management methods keep the contract's ``NotImplementedError``; DeerFlow's memory page answers 501. Safe for any number of threads.
+
+    Raises:
+        PowerContextConfigurationError: The environment or ``backend_config`` is wrong; nothing is contacted.
+    """
+
+    _settings: PowerContextSettings = PrivateAttr()
+    _read_policy: ReadPolicy = PrivateAttr()
+    _client: PowerContextClient = PrivateAttr()
+    _recall_log: RecallLog = PrivateAttr(default_factory=RecallLog)
+
+    @classmethod
+    def from_config(cls, backend_config: dict[str, Any] | None, *, mode: Literal["middleware", "tool"] = "middleware", **_host_hooks: Any) -> PowerContextMemoryManager:
+        """Build the manager from the environment's settings. No network; the host's hooks are for backends that extract memories."""
+        if mode != "middleware":
+            raise PowerContextConfigurationError("memory.mode must be middleware: PowerContext recalls at the start of a conversation and saves with its own tool, and has no part in the tools of mode `tool`")
+        parse_backend_config(backend_config)  # before pydantic, whose errors would quote it
+        return cls(backend_config=backend_config or {}, mode=mode)
+
+    @classmethod
+    def read_failures_are_fatal_for_config(cls, backend_config: dict[str, Any] | None) -> bool:
+        """Tell whether a failed recall stops the run, from ``backend_config`` alone. One that is wrong does."""
+        try:
+            return parse_backend_config(backend_config) == "fail_closed"
+        except PowerContextConfigurationError:
+            return True
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Wire the manager, for the factory and for direct construction alike."""
+        from .client import PowerContextClient  # DeerFlow imports every backend at start-up; httpcore loads only for the chosen one
+
+        self._read_policy = parse_backend_config(self.backend_config)
+        self._settings = load_settings()
+        self._client = PowerContextClient(self._settings)
+        if self._settings.max_bytes < 1000:
+            logger.warning("POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default.")
+
+    def get_context(self, user_id: str | None, *, agent_name: str | None = None, thread_id: str | None = None, query: str | None = None) -> str:
+        """Return what the owner's Scope holds for ``query``: bounded text with citations, or ``""``.
+
+        Args:
+            user_id: Anyone but the configured owner gets ``""``, and no request is made.
+            agent_name: Selects nothing; all of the owner's agents share the Scope.
+            thread_id: Selects nothing.
+            query: The user's request. ``""`` without one.
+
+        Raises:
+            MemoryReadError: The recall failed and ``failure_policy.read`` is ``fail_closed`` (``MemoryManagerError`` before September
+                2026). With ``fail_open`` a failure is ``""``.
+        """
+        if not is_owner(user_id, self._settings.owner_user_id.get_secret_value()):
+            return ""
+        self._recall_log.query_seen(query)
+        if not isinstance(query, str) or not query.strip() or self._client.closed:
+            return ""
+        started = time.monotonic()
+        try:
+            context = self._client.prepare_context(query, timeout_seconds=self._settings.recall_timeout_seconds)
+        except Exception as error:  # noqa: BLE001 - the host's boundary: whatever went wrong, the policy decides
+            if self._client.closed:
+                return ""
+            self._recall_log.failed(error, time.monotonic() - started)
+            failure = type(error).__name__
+        else:
+            self._recall_log.succeeded()
+            return context
+        if self._read_policy == "fail_open":
+            return ""
+        raise _ReadError(f"PowerContext recall failed: {failure}")
+
+    async def aget_context(self, user_id: str | None, *, agent_name: str | None = None, thread_id: str | None = None, query: str | None = None) -> str:
+        """Do the same as ``get_context`` without blocking the event loop."""
+        from asyncio import to_thread  # asyncio costs 12 ms to import, and who calls this has it
+
+        return await to_thread(self.get_context, user_id, agent_name=agent_name, thread_id=thread_id, query=query)
+
+    def add(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None, trace_id: str | None = None) -> None:
+        """Do nothing: conversations stay in DeerFlow (RFC section 2)."""
+
+    def add_nowait(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None) -> None:
+        """Do nothing: conversations stay in DeerFlow, also what compaction removes."""
+
+    async def aadd(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None, trace_id: str | None = None) -> None:
+        """Do nothing: conversations stay in DeerFlow."""
+
+    def warm(self) -> None:
+        """Log whether the server is ready for this configuration, within ``recall_timeout_seconds``.
+
+        Returns ``None`` always: the host takes ``True`` and ``False`` for news of its tokenizer.
+        """
+        started = time.monotonic()
+        try:
+            problem = check_server(self._client, timeout_seconds=self._settings.recall_timeout_seconds)
+        except Exception as error:  # noqa: BLE001 - the host's boundary
+            problem = describe(error, time.monotonic() - started)
+        if problem:
+            logger.warning("PowerContext memory will not work yet: %s.", problem)
+        else:
+            logger.info("PowerContext memory is ready (%.0f ms).", (time.monotonic() - started) * 1000)
+
+    def shutdown_flush(self, timeout: float) -> bool:
+        """Return ``True`` at once: nothing is ever buffered."""
+        return True
+
+    def close(self) -> None:
+        """Close the connections. Calls under way end within their own limit, later ones return ``""``. Idempotent."""
+        self._client.close()

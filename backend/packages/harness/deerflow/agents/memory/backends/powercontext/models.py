@@ -1,0 +1,82 @@
+"""What we read of the server's JSON: 1.2.0's shapes and those of 1.3 and later. Fields we do not use are ignored."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+ERROR_CODES: Final = frozenset(
+    {
+        "unauthorized",
+        "forbidden",
+        "scope_not_found",
+        "invalid_request",
+        "invalid_access_request",
+        "request_too_large",
+        "internal_error",
+        "server_overloaded",
+        "access_unavailable",
+        "authentication_unavailable",
+        "runtime_not_ready",
+        "memory_write_rejected",
+    }
+)
+"""The server's error codes we may repeat. Any other word of a reply is the server's text, and stays out of logs and messages."""
+
+
+class _Response(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", hide_input_in_errors=True)
+
+
+class PreparedContext(_Response):
+    """``POST /v1/context/prepare``. Valid only if the budget it claims is the one it keeps."""
+
+    schema_name: Literal["powercontext.prepared-context.v1"] = Field(alias="schema")
+    status: Literal["ready", "empty"]
+    content: str | None = Field(repr=False)
+    content_bytes: int
+
+    @model_validator(mode="after")
+    def _check_content(self) -> PreparedContext:
+        size = 0 if self.content is None else len(self.content.encode())
+        if size != self.content_bytes or (self.status == "ready") != (self.content is not None):
+            raise ValueError
+        return self
+
+
+class Readiness(_Response):
+    """``GET /health/ready``, with status 200 or 503."""
+
+    status: Literal["ready", "degraded", "not_ready"]
+
+
+class ApiVersion(_Response):
+    """The contract's version within ``ServerInfo``."""
+
+    major: int
+    minor: int
+
+
+class ServerInfo(_Response):
+    """``GET /v1/server-info``, there since 1.3."""
+
+    product: Literal["powercontext"]
+    package_version: str = Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}([A-Za-z0-9.+-]{0,20})$")
+    api_contract_version: ApiVersion
+
+
+class Scope(_Response):
+    """``GET /v1/scopes/{scope_id}``."""
+
+    scope_id: str = Field(repr=False)
+
+
+class _Error(_Response):
+    code: str
+
+
+class ErrorReply(_Response):
+    """The error envelope. Unknown routes, and bodies that cannot be parsed, answer without it."""
+
+    error: _Error

@@ -1,0 +1,150 @@
+"""Sockets under one deadline: the layer below httpcore's connections.
+
+httpcore hands the ``timeout`` of each phase down to the socket. Here that number is not a duration but the exchange's deadline, a
+point on ``time.monotonic()``: every look-up, connect, handshake, write and read gets only the time that is left, so a peer that
+drips bytes gains nothing.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Any
+
+import httpcore
+
+
+class NameLookupError(httpcore.ConnectError):
+    """The server's name has no address."""
+
+
+class HandshakeError(httpcore.ConnectError):
+    """TLS failed, most often because the certificate is not trusted."""
+
+
+def time_left(deadline: float | None, expired: type[httpcore.TimeoutException]) -> float | None:
+    """Return the seconds until ``deadline``, or raise ``expired`` if there are none."""
+    if deadline is None:
+        return None
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise expired
+    return left
+
+
+class DeadlineStream(httpcore.NetworkStream):
+    """A connected socket whose operations end at the deadline given as ``timeout``."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read what has arrived; ``httpcore.ReadTimeout`` after the deadline."""
+        return self._stream.read(max_bytes, time_left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Send all of ``buffer``; ``httpcore.WriteTimeout`` after the deadline."""
+        # httpcore's own stream would grant the whole limit again to each send of a buffer that goes out in pieces.
+        connection: socket.socket = self._stream.get_extra_info("socket")
+        rest = memoryview(buffer)
+        while rest:
+            left = time_left(timeout, httpcore.WriteTimeout)
+            try:
+                connection.settimeout(left)
+                sent = connection.send(rest)
+            except TimeoutError:
+                raise httpcore.WriteTimeout from None
+            except OSError:
+                raise httpcore.WriteError from None
+            rest = rest[sent:]
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._stream.close()
+
+    def start_tls(self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None) -> DeadlineStream:
+        """Shake hands; ``HandshakeError`` if that fails, ``httpcore.ConnectTimeout`` after the deadline."""
+        try:
+            return DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, time_left(timeout, httpcore.ConnectTimeout)))
+        except httpcore.ConnectError:
+            raise HandshakeError from None
+
+    def get_extra_info(self, info: str) -> Any:
+        """Return what httpcore knows of the socket."""
+        return self._stream.get_extra_info(info)
+
+
+class DeadlineBackend(httpcore.NetworkBackend):
+    """Opens connections within the deadline given as ``timeout``."""
+
+    def __init__(self) -> None:
+        self._sockets = httpcore.SyncBackend()
+        self._lookups: dict[tuple[str, int], Future[list[str]]] = {}
+        self._lock = threading.Lock()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address of ``host`` that answers.
+
+        Raises:
+            NameLookupError: ``host`` has no address.
+            httpcore.ConnectError: No address answers.
+            httpcore.ConnectTimeout: The deadline passed.
+        """
+        addresses = self._look_up(host, port, timeout)
+        for position, address in enumerate(addresses, start=1):
+            left = time_left(timeout, httpcore.ConnectTimeout)
+            # An address that does not answer must not use up the time of those behind it.
+            share = None if left is None else left / (len(addresses) - position + 1)
+            try:
+                return DeadlineStream(self._sockets.connect_tcp(address, port, share, local_address, socket_options))
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                if position == len(addresses):
+                    raise
+        raise NameLookupError
+
+    def _look_up(self, host: str, port: int, deadline: float | None) -> list[str]:
+        """Resolve ``host`` in a daemon thread: ``getaddrinfo`` cannot be interrupted, and one that hangs must not hold up an exit.
+
+        There is at most one thread a name, whatever hangs and however many ask.
+        """
+        key = (host, port)
+        with self._lock:
+            lookup = self._lookups.get(key)
+            if lookup is None:
+                lookup = self._lookups[key] = Future()
+                try:
+                    threading.Thread(target=self._run_lookup, args=(key, lookup), name="powercontext-lookup", daemon=True).start()
+                except RuntimeError:  # no more threads, or the interpreter is shutting down
+                    del self._lookups[key]
+                    raise NameLookupError from None
+        left = time_left(deadline, httpcore.ConnectTimeout)
+        try:
+            addresses = lookup.result(left)
+        except TimeoutError:
+            raise httpcore.ConnectTimeout from None
+        if not addresses:
+            raise NameLookupError
+        return addresses
+
+    def _run_lookup(self, key: tuple[str, int], lookup: Future[list[str]]) -> None:
+        addresses: list[str] = []
+        try:
+            found = socket.getaddrinfo(*key, type=socket.SOCK_STREAM)
+            addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        except (OSError, UnicodeError):
+            pass  # an empty list says it
+        finally:
+            with self._lock:
+                del self._lookups[key]
+            lookup.set_result(addresses)

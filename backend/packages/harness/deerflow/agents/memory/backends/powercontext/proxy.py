@@ -1,0 +1,37 @@
+"""Which of the environment's proxies leads to the server, if any; asked once, with the settings."""
+
+from __future__ import annotations
+
+import ssl
+import urllib.request
+
+import httpx
+
+from .errors import PowerContextConfigurationError
+
+
+def environment_proxy(url: httpx.URL) -> str | None:
+    """Return the URL of the proxy that ``HTTPS_PROXY`` or ``ALL_PROXY`` names for ``url``, or ``None``.
+
+    Call it for https to another machine only: what stays on this machine never goes through a proxy.
+
+    Raises:
+        PowerContextConfigurationError: httpx cannot parse one of these variables, or the proxy is not an ``http://`` one.
+    """
+    try:
+        # The host's other clients go through httpx too, so httpx is the judge; the context only spares it loading certificates.
+        httpx.Client(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)).close()
+    except (httpx.InvalidURL, ValueError, ImportError):
+        readable = False
+    else:
+        readable = True
+    if not readable:
+        raise PowerContextConfigurationError("HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or NO_PROXY has a value httpx cannot use; correct it, or unset it for this process")
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get("https") or proxies.get("all")
+    if not proxy or urllib.request.proxy_bypass(url.host):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if httpx.URL(proxy).scheme != "http":
+        raise PowerContextConfigurationError("HTTPS_PROXY or ALL_PROXY must name an http:// proxy, or NO_PROXY must list the host of POWERCONTEXT_DEERFLOW_BASE_URL")
+    return proxy

@@ -1,0 +1,197 @@
+"""One HTTP exchange under one total deadline.
+
+httpx's time-outs start anew with every byte, so a slow peer can hold a call for as long as it likes. This module works one layer
+below, on httpcore's connections over ``network.DeadlineBackend``. It is also the one place where httpcore's exceptions become ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import httpcore
+import httpx
+
+from .config import PowerContextSettings
+from .connections import Connections
+from .errors import PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
+from .network import HandshakeError, NameLookupError
+
+_REQUEST_ID = re.compile(rb"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete reply, whatever its status."""
+
+    status: int
+    body: bytes = field(repr=False)
+    request_id: str | None
+
+
+class Transport:
+    """Carries requests to the one configured server. Safe for any number of threads.
+
+    Raises:
+        PowerContextConfigurationError: ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` cannot be read.
+    """
+
+    def __init__(self, settings: PowerContextSettings) -> None:
+        url = httpx.URL(settings.base_url)
+        self._origin = (url.raw_scheme, url.raw_host, url.port)
+        self._path = url.raw_path.rstrip(b"/")
+        self._headers = [(b"Host", url.netloc), (b"Accept", b"application/json"), (b"Accept-Encoding", b"identity"), (b"User-Agent", b"deerflow-powercontext")]
+        self._token = settings.token
+        self._connections = Connections(settings)
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._connections.closed
+
+    def close(self) -> None:
+        """Refuse new exchanges; those under way end within their own deadline. Idempotent."""
+        self._connections.close()
+
+    def exchange(
+        self,
+        operation: str,
+        path: str,
+        content: bytes | None = None,
+        *,
+        timeout_seconds: float,
+        max_response_bytes: int,
+        own_connection: bool = False,
+    ) -> Reply:
+        """Send one request, once, and return the complete reply. No redirect is followed.
+
+        Args:
+            operation: PowerContext's operationId, for errors.
+            path: Below the base URL, percent-encoded.
+            content: JSON to POST; ``None`` sends a GET.
+            timeout_seconds: For all of it: waiting for a connection, name, connect, TLS, request and reply.
+            max_response_bytes: A longer body is an error, and is not read to its end.
+            own_connection: Open a connection for this exchange alone, so that none is used which the server may be closing.
+
+        Raises:
+            PowerContextConnectionError: There was no connection.
+            PowerContextTimeoutError: The deadline passed.
+            PowerContextResponseError: The reply was cut, too large or not HTTP.
+        """
+        if self.closed:
+            raise PowerContextConnectionError("the client is closed", operation=operation)
+        deadline = time.monotonic() + timeout_seconds
+        body = _RequestBody(content or b"")
+        failure: PowerContextError
+        try:
+            with _quiet:
+                connection = self._connections.acquire(deadline)
+                try:
+                    return _send(connection, self._request(path, content, body, deadline), max_response_bytes, own_connection)
+                finally:
+                    self._connections.release(connection)
+        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, _BodyTooLargeError) as error:
+            failure = _translate(error, operation, body.taken)
+        raise failure  # out here, so that httpcore's exception, which quotes the peer, does not hang on to it
+
+    def _request(self, path: str, content: bytes | None, body: _RequestBody, deadline: float) -> httpcore.Request:
+        scheme, host, port = self._origin
+        headers = list(self._headers)
+        if self._token is not None:
+            headers.append((b"Authorization", b"Bearer " + self._token.get_secret_value().encode("ascii")))
+        if content is not None:
+            headers += [(b"Content-Type", b"application/json"), (b"Content-Length", b"%d" % len(content))]
+        return httpcore.Request(
+            method=b"GET" if content is None else b"POST",
+            url=httpcore.URL(scheme=scheme, host=host, port=port, target=self._path + path.encode("ascii")),
+            headers=headers,
+            content=body,
+            extensions={"timeout": {"connect": deadline, "write": deadline, "read": deadline}},
+        )
+
+
+class _RequestBody:
+    """The body to send, remembering whether httpcore asked for it. Until then the server has no request it could act on."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self.taken = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.taken = True
+        yield self._content
+
+
+class _BodyTooLargeError(Exception):
+    """The reply's body is longer than anything legitimate."""
+
+
+def _send(connection: httpcore.ConnectionPool, request: httpcore.Request, max_response_bytes: int, own_connection: bool) -> Reply:
+    if own_connection:
+        connection.close()
+    response = connection.handle_request(request)
+    try:
+        body = _read_body(response, max_response_bytes)
+    finally:
+        response.close()
+    if own_connection or response.status >= 500:  # after a 500 the server closes the connection without saying so
+        connection.close()
+    return Reply(response.status, body, _request_id(response))
+
+
+def _read_body(response: httpcore.Response, limit: int) -> bytes:
+    body = bytearray()
+    for chunk in response.iter_stream():
+        body += chunk
+        if len(body) > limit:
+            raise _BodyTooLargeError
+    return bytes(body)
+
+
+def _request_id(response: httpcore.Response) -> str | None:
+    for name, value in response.headers:
+        if name.lower() == b"x-powercontext-request-id" and _REQUEST_ID.fullmatch(value):
+            return value.decode("ascii")
+    return None
+
+
+def _translate(error: Exception, operation: str, sent: bool) -> PowerContextError:
+    if isinstance(error, httpcore.TimeoutException):
+        return PowerContextTimeoutError("no complete reply within the limit" if sent else "no connection within the limit", operation=operation, may_have_been_sent=sent)
+    if isinstance(error, _BodyTooLargeError):
+        return PowerContextResponseError("the reply is too large", operation=operation, may_have_been_sent=True)
+    if sent:
+        return PowerContextResponseError("the connection broke before a complete reply", operation=operation, may_have_been_sent=True)
+    if isinstance(error, NameLookupError):
+        reason = "the server's name has no address"
+    elif isinstance(error, HandshakeError):
+        reason = "no TLS connection: is the certificate trusted, and is this an https port?"
+    elif isinstance(error, httpcore.ProxyError):
+        reason = "the proxy refuses the connection"
+    else:
+        reason = "nothing answers at the server's address"
+    return PowerContextConnectionError(reason, operation=operation)
+
+
+class _QuietExchange(logging.Filter):
+    """Drops what httpcore logs at DEBUG about our exchanges, which quotes the server; other users of httpcore keep theirs."""
+
+    _thread = threading.local()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not getattr(self._thread, "inside", False)
+
+    def __enter__(self) -> None:
+        self._thread.inside = True
+
+    def __exit__(self, *exception: object) -> None:
+        self._thread.inside = False
+
+
+_quiet = _QuietExchange()
+for _logger in ("httpcore.connection", "httpcore.http11", "httpcore.proxy"):
+    logging.getLogger(_logger).addFilter(_quiet)
