@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from deerflow.agents.memory.manager import MemoryManagerError, MemoryReadError, context_query_kwargs, get_memory_manager, memory_section
+from deerflow.agents.memory.manager import (
+    MemoryManagerError,
+    MemoryReadError,
+    context_query_kwargs,
+    get_memory_manager,
+    memory_section,
+)
 from deerflow.runtime.user_context import resolve_runtime_user_id
 
 logger = logging.getLogger(__name__)

@@ -67,10 +67,25 @@ class MemoryManager(BaseModel):
     def from_config(cls, backend_config: dict[str, Any], *, mode: Mode = "middleware", **host_hooks: Any) -> MemoryManager: ...
 
     @abstractmethod
-    def add(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None, trace_id: str | None = None) -> None: ...
+    def add(
+        self,
+        thread_id: str,
+        messages: list[Any],
+        *,
+        agent_name: str | None = None,
+        user_id: str | None = None,
+        trace_id: str | None = None,
+    ) -> None: ...
 
     @abstractmethod
-    def get_context(self, user_id: str | None, *, agent_name: str | None = None, thread_id: str | None = None, query: str | None = None) -> str: ...
+    def get_context(
+        self,
+        user_id: str | None,
+        *,
+        agent_name: str | None = None,
+        thread_id: str | None = None,
+        query: str | None = None,
+    ) -> str: ...
 
     @classmethod
     def read_failures_are_fatal_for_config(cls, backend_config: dict[str, Any]) -> bool:
@@ -84,10 +99,25 @@ class MemoryManager(BaseModel):
     def add_nowait(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None) -> None:
         self.add(thread_id, messages, agent_name=agent_name, user_id=user_id)
 
-    async def aadd(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None, trace_id: str | None = None) -> None:
+    async def aadd(
+        self,
+        thread_id: str,
+        messages: list[Any],
+        *,
+        agent_name: str | None = None,
+        user_id: str | None = None,
+        trace_id: str | None = None,
+    ) -> None:
         self.add(thread_id, messages, agent_name=agent_name, user_id=user_id, trace_id=trace_id)
 
-    async def aget_context(self, user_id: str | None, *, agent_name: str | None = None, thread_id: str | None = None, query: str | None = None) -> str:
+    async def aget_context(
+        self,
+        user_id: str | None,
+        *,
+        agent_name: str | None = None,
+        thread_id: str | None = None,
+        query: str | None = None,
+    ) -> str:
         return self.get_context(user_id, agent_name=agent_name, thread_id=thread_id, **context_query_kwargs(self.get_context, query))
 
     def search(self, query: str, top_k: int = 5, **bucket: Any) -> list[dict[str, Any]]:

@@ -113,7 +113,14 @@ def _success(operation: str, reply: Reply) -> Reply:
         kind = PowerContextScopeNotFoundError
     elif reply.status == 503:
         kind = PowerContextUnavailableError
-    raise kind(f"the server answered {reply.status}", status_code=reply.status, code=code, operation=operation, may_have_been_sent=True, request_id=reply.request_id)
+    raise kind(
+        f"the server answered {reply.status}",
+        status_code=reply.status,
+        code=code,
+        operation=operation,
+        may_have_been_sent=True,
+        request_id=reply.request_id,
+    )
 
 
 def _error_code(reply: Reply) -> str | None:
@@ -129,4 +136,9 @@ def _parse(operation: str, model: type[ResponseModel], reply: Reply) -> Response
         return model.model_validate_json(reply.body)
     except ValidationError:
         pass
-    raise PowerContextResponseError("the reply is not what PowerContext's contract says", operation=operation, may_have_been_sent=True, request_id=reply.request_id)
+    raise PowerContextResponseError(
+        "the reply is not what PowerContext's contract says",
+        operation=operation,
+        may_have_been_sent=True,
+        request_id=reply.request_id,
+    )

@@ -13,11 +13,20 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import httpx
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from .errors import PowerContextConfigurationError
 from .identity import is_usable_user_id
-from .proxy import environment_proxy
+from .proxy import environment_proxy, has_usable_address
 
 ENVIRONMENT_PREFIX: Final = "POWERCONTEXT_DEERFLOW_"
 
@@ -70,7 +79,7 @@ def _server_url(base_url: object) -> httpx.URL | None:
     except httpx.InvalidURL:
         return None
     safe = url.scheme == "https" or (url.scheme == "http" and is_loopback(url.host))
-    return url if safe and url.host and url.port != 0 and not re.search(r"[\s@?#]", str(base_url)) else None
+    return url if safe and has_usable_address(url) and not re.search(r"[\s@?#]", str(base_url)) else None
 
 
 class PowerContextSettings(BaseModel):
@@ -82,7 +91,12 @@ class PowerContextSettings(BaseModel):
     owner_user_id: SecretStr = Field(description="id of the one signed-in DeerFlow user whose memory this is")
     scope_id: SecretStr = Field(description="id of an existing PowerContext Scope")
     token: SecretStr | None = Field(default=None, validate_default=True, description="PowerContext's bearer token")
-    max_bytes: Annotated[int, BeforeValidator(_integer)] = Field(default=8000, ge=512, le=32768, description="budget of recalled text in UTF-8 bytes; below 1000 hardly any memory fits")
+    max_bytes: Annotated[int, BeforeValidator(_integer)] = Field(
+        default=8000,
+        ge=512,
+        le=32768,
+        description="budget of recalled text in UTF-8 bytes; below 1000 hardly any memory fits",
+    )
     recall_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = Field(default=2.0, gt=0, le=4, description="limit of a whole recall in seconds; DeerFlow gives up at 5")
     remember_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = Field(default=5.0, gt=0, description="limit of each step of a save in seconds; a whole save ends before 28")
     proxy_url: SecretStr | None = Field(default=None, description="found in the environment, not a variable of its own")

@@ -86,7 +86,12 @@ class Connections:
 
     def _open(self) -> httpcore.ConnectionPool:
         if self._proxy_url is None:
-            return httpcore.ConnectionPool(ssl_context=self._tls, max_connections=1, keepalive_expiry=KEEPALIVE_EXPIRY_SECONDS, network_backend=self._network)
+            return httpcore.ConnectionPool(
+                ssl_context=self._tls,
+                max_connections=1,
+                keepalive_expiry=KEEPALIVE_EXPIRY_SECONDS,
+                network_backend=self._network,
+            )
         proxy = httpx.Proxy(self._proxy_url.get_secret_value())
         return httpcore.HTTPProxy(
             proxy_url=httpcore.URL(scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=b"/"),

@@ -10,7 +10,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from .errors import PowerContextAuthenticationError, PowerContextConnectionError, PowerContextError, PowerContextScopeNotFoundError, PowerContextStatusError
+from .errors import (
+    PowerContextAuthenticationError,
+    PowerContextConnectionError,
+    PowerContextError,
+    PowerContextScopeNotFoundError,
+    PowerContextStatusError,
+)
 
 if TYPE_CHECKING:
     from .client import PowerContextClient
@@ -31,7 +37,11 @@ class RecallLog:
         with self._lock:
             self._failures += 1
             level = logging.WARNING if self._failures == 1 else logging.DEBUG
-        logger.log(level, "PowerContext recall failed: %s. Conversations start without memory until it is back.", describe(error, elapsed_seconds))
+        logger.log(
+            level,
+            "PowerContext recall failed: %s. Conversations start without memory until it is back.",
+            describe(error, elapsed_seconds),
+        )
 
     def succeeded(self) -> None:
         """Note a recall that went well: an INFO if the one before failed."""

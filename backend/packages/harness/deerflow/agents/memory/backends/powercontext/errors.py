@@ -14,7 +14,14 @@ class PowerContextError(Exception):
         request_id: The server's id of the request, 16 hex digits, or ``None``.
     """
 
-    def __init__(self, message: str, *, operation: str | None = None, may_have_been_sent: bool = False, request_id: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str | None = None,
+        may_have_been_sent: bool = False,
+        request_id: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.operation = operation
         self.may_have_been_sent = may_have_been_sent

@@ -40,7 +40,13 @@ class PowerContextMemoryManager(contract.MemoryManager):
     _recall_log: RecallLog = PrivateAttr(default_factory=RecallLog)
 
     @classmethod
-    def from_config(cls, backend_config: dict[str, Any] | None, *, mode: Literal["middleware", "tool"] = "middleware", **_host_hooks: Any) -> PowerContextMemoryManager:
+    def from_config(
+        cls,
+        backend_config: dict[str, Any] | None,
+        *,
+        mode: Literal["middleware", "tool"] = "middleware",
+        **_host_hooks: Any,
+    ) -> PowerContextMemoryManager:
         """Build the manager from the environment's settings. No network; the host's hooks are for backends that extract memories."""
         if mode != "middleware":
             raise PowerContextConfigurationError("memory.mode must be middleware: PowerContext recalls at the start of a conversation and saves with its own tool, and has no part in the tools of mode `tool`")
@@ -57,7 +63,9 @@ class PowerContextMemoryManager(contract.MemoryManager):
 
     def model_post_init(self, context: Any, /) -> None:
         """Wire the manager, for the factory and for direct construction alike."""
-        from .client import PowerContextClient  # DeerFlow imports every backend at start-up; httpcore loads only for the chosen one
+        from .client import (
+            PowerContextClient,
+        )  # DeerFlow imports every backend at start-up; httpcore loads only for the chosen one
 
         self._read_policy = parse_backend_config(self.backend_config)
         self._settings = load_settings()
@@ -65,7 +73,14 @@ class PowerContextMemoryManager(contract.MemoryManager):
         if self._settings.max_bytes < 1000:
             logger.warning("POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default.")
 
-    def get_context(self, user_id: str | None, *, agent_name: str | None = None, thread_id: str | None = None, query: str | None = None) -> str:
+    def get_context(
+        self,
+        user_id: str | None,
+        *,
+        agent_name: str | None = None,
+        thread_id: str | None = None,
+        query: str | None = None,
+    ) -> str:
         """Return what the owner's Scope holds for ``query``: bounded text with citations, or ``""``.
 
         Args:
@@ -98,19 +113,42 @@ class PowerContextMemoryManager(contract.MemoryManager):
             return ""
         raise _ReadError(f"PowerContext recall failed: {failure}")
 
-    async def aget_context(self, user_id: str | None, *, agent_name: str | None = None, thread_id: str | None = None, query: str | None = None) -> str:
+    async def aget_context(
+        self,
+        user_id: str | None,
+        *,
+        agent_name: str | None = None,
+        thread_id: str | None = None,
+        query: str | None = None,
+    ) -> str:
         """Do the same as ``get_context`` without blocking the event loop."""
         from asyncio import to_thread  # asyncio costs 12 ms to import, and who calls this has it
 
         return await to_thread(self.get_context, user_id, agent_name=agent_name, thread_id=thread_id, query=query)
 
-    def add(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None, trace_id: str | None = None) -> None:
+    def add(
+        self,
+        thread_id: str,
+        messages: list[Any],
+        *,
+        agent_name: str | None = None,
+        user_id: str | None = None,
+        trace_id: str | None = None,
+    ) -> None:
         """Do nothing: conversations stay in DeerFlow (RFC section 2)."""
 
     def add_nowait(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None) -> None:
         """Do nothing: conversations stay in DeerFlow, also what compaction removes."""
 
-    async def aadd(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None, trace_id: str | None = None) -> None:
+    async def aadd(
+        self,
+        thread_id: str,
+        messages: list[Any],
+        *,
+        agent_name: str | None = None,
+        user_id: str | None = None,
+        trace_id: str | None = None,
+    ) -> None:
         """Do nothing: conversations stay in DeerFlow."""
 
     def warm(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 import urllib.request
 
 import httpx
 
 from .errors import PowerContextConfigurationError
+
+_HOST = re.compile(rb"[A-Za-z0-9._:-]+")
 
 
 def environment_proxy(url: httpx.URL) -> str | None:
@@ -32,6 +35,11 @@ def environment_proxy(url: httpx.URL) -> str | None:
     if not proxy or urllib.request.proxy_bypass(url.host):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    if httpx.URL(proxy).scheme != "http":
+    if httpx.URL(proxy).scheme != "http" or not has_usable_address(httpx.URL(proxy)):
         raise PowerContextConfigurationError("HTTPS_PROXY or ALL_PROXY must name an http:// proxy, or NO_PROXY must list the host of POWERCONTEXT_DEERFLOW_BASE_URL")
     return proxy
+
+
+def has_usable_address(url: httpx.URL) -> bool:
+    """Tell whether ``url`` has a host and a port one can connect to. httpx lets ``http://[x`` and port 99999 pass."""
+    return _HOST.fullmatch(url.raw_host) is not None and (url.port is None or 0 < url.port < 65536)

@@ -44,7 +44,12 @@ class Transport:
         url = httpx.URL(settings.base_url)
         self._origin = (url.raw_scheme, url.raw_host, url.port)
         self._path = url.raw_path.rstrip(b"/")
-        self._headers = [(b"Host", url.netloc), (b"Accept", b"application/json"), (b"Accept-Encoding", b"identity"), (b"User-Agent", b"deerflow-powercontext")]
+        self._headers = [
+            (b"Host", url.netloc),
+            (b"Accept", b"application/json"),
+            (b"Accept-Encoding", b"identity"),
+            (b"User-Agent", b"deerflow-powercontext"),
+        ]
         self._token = settings.token
         self._connections = Connections(settings)
 
@@ -94,7 +99,13 @@ class Transport:
                     return _send(connection, self._request(path, content, body, deadline), max_response_bytes, own_connection)
                 finally:
                     self._connections.release(connection)
-        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, _BodyTooLargeError) as error:
+        except (
+            httpcore.TimeoutException,
+            httpcore.NetworkError,
+            httpcore.ProtocolError,
+            httpcore.ProxyError,
+            _BodyTooLargeError,
+        ) as error:
             failure = _translate(error, operation, body.taken)
         raise failure  # out here, so that httpcore's exception, which quotes the peer, does not hang on to it
 
@@ -161,7 +172,11 @@ def _request_id(response: httpcore.Response) -> str | None:
 
 def _translate(error: Exception, operation: str, sent: bool) -> PowerContextError:
     if isinstance(error, httpcore.TimeoutException):
-        return PowerContextTimeoutError("no complete reply within the limit" if sent else "no connection within the limit", operation=operation, may_have_been_sent=sent)
+        return PowerContextTimeoutError(
+            "no complete reply within the limit" if sent else "no connection within the limit",
+            operation=operation,
+            may_have_been_sent=sent,
+        )
     if isinstance(error, _BodyTooLargeError):
         return PowerContextResponseError("the reply is too large", operation=operation, may_have_been_sent=True)
     if sent:

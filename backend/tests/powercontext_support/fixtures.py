@@ -1,0 +1,91 @@
+"""Fixtures for the tests of the PowerContext backend; a test module asks for them with ``pytest_plugins``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
+from deerflow.agents.memory.backends.powercontext.config import reset_settings
+
+from . import OWNER, SCOPE, TOKEN, BuildManager, Configure, StartScripted
+from .real_server import RealServer, find_executable
+from .scripted_server import Script, ScriptedServer
+
+_PROXY_VARIABLES = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+)
+
+
+@pytest.fixture
+def powercontext_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Configure]:
+    """Return a function that sets the environment: a working one for loopback, changed as the keywords say (``None`` removes)."""
+    for variable in _PROXY_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+    def configure(**changes: str | None) -> None:
+        values = {"base_url": "http://127.0.0.1:9", "owner_user_id": OWNER, "scope_id": SCOPE, "token": TOKEN} | changes
+        for name, value in values.items():
+            variable = f"POWERCONTEXT_DEERFLOW_{name.upper()}"
+            if value is None:
+                monkeypatch.delenv(variable, raising=False)
+            else:
+                monkeypatch.setenv(variable, value)
+        reset_settings()
+
+    configure()
+    yield configure
+    reset_settings()
+
+
+@pytest.fixture
+def powercontext_manager(powercontext_environment: Configure) -> Iterator[BuildManager]:
+    """Return a function that builds a manager for ``base_url``; the other keywords are settings or ``backend_config``."""
+    built: list[PowerContextMemoryManager] = []
+
+    def build(base_url: str, backend_config: dict[str, Any] | None = None, **changes: str | None) -> PowerContextMemoryManager:
+        powercontext_environment(base_url=base_url, **changes)
+        manager = PowerContextMemoryManager.from_config(backend_config or {})
+        built.append(manager)
+        return manager
+
+    yield build
+    for manager in built:
+        manager.close()
+
+
+@pytest.fixture
+def powercontext_scripted() -> Iterator[StartScripted]:
+    """Return a function that starts a scripted server."""
+    started: list[ScriptedServer] = []
+
+    def start(script: Script) -> ScriptedServer:
+        server = ScriptedServer(script)
+        server.__enter__()
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def powercontext_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    """Return a real PowerContext server, one for the whole run."""
+    executable = find_executable()
+    if executable is None:
+        pytest.skip("no PowerContext server here: install powercontext[cli,server], or name its command in POWERCONTEXT_TEST_SERVER")
+    folder: Path = tmp_path_factory.mktemp("powercontext")
+    with RealServer(folder, executable=executable) as server:
+        yield server

@@ -1,0 +1,151 @@
+"""A TCP server on loopback that does to each request what a test scripted, down to single bytes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+REQUEST_ID = "0123456789abcdef"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as it came in."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the body's JSON."""
+        return json.loads(self.body)
+
+
+@dataclass
+class Peer:
+    """The connection a script speaks on."""
+
+    connection: socket.socket
+    stopping: threading.Event
+
+    def send(self, data: bytes) -> None:
+        """Send ``data``."""
+        self.connection.sendall(data)
+
+    def drip(self, data: bytes, *, seconds_between: float) -> None:
+        """Send ``data`` byte by byte."""
+        for byte in data:
+            self.send(bytes([byte]))
+            if self.stopping.wait(seconds_between):
+                return
+
+    def hang(self) -> None:
+        """Do nothing until the server stops."""
+        self.stopping.wait()
+
+
+Script = Callable[[Request, Peer], bytes | None]
+"""Returns the bytes to answer with on a connection that stays open, or ``None`` to close it."""
+
+
+def reply(status: int, body: bytes, *headers: str) -> bytes:
+    """Return a complete HTTP reply."""
+    lines = [
+        f"HTTP/1.1 {status} X",
+        "Content-Type: application/json",
+        f"X-PowerContext-Request-ID: {REQUEST_ID}",
+        f"Content-Length: {len(body)}",
+        *headers,
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def json_reply(status: int, body: object) -> bytes:
+    """Return a complete HTTP reply with a JSON body."""
+    return reply(status, json.dumps(body, ensure_ascii=False).encode())
+
+
+def prepared(content: str | None, **changes: object) -> dict[str, object]:
+    """Return what ``POST /v1/context/prepare`` answers with ``content``."""
+    size = 0 if content is None else len(content.encode())
+    status = "empty" if content is None else "ready"
+    return {
+        "schema": "powercontext.prepared-context.v1",
+        "status": status,
+        "content": content,
+        "content_bytes": size,
+    } | changes
+
+
+def always(answer: bytes) -> Script:
+    """Return a script that gives every request the same answer."""
+    return lambda request, peer: answer
+
+
+@dataclass
+class ScriptedServer:
+    """Runs ``script`` for every request on every connection, and keeps the requests."""
+
+    script: Script
+    tls: ssl.SSLContext | None = None
+    requests: list[Request] = field(default_factory=list)
+    connections: int = 0
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _open: list[socket.socket] = field(default_factory=list)
+
+    def __enter__(self) -> ScriptedServer:
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.port = int(self._listener.getsockname()[1])
+        self.base_url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+        self._stopping.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._open:
+            connection.close()
+
+    def _accept(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            self._open.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.tls is not None:
+                connection = self.tls.wrap_socket(connection, server_side=True)
+            with connection, connection.makefile("rb") as stream:
+                while request := _read_request(stream):
+                    self.requests.append(request)
+                    answer = self.script(request, Peer(connection, self._stopping))
+                    if answer is None:
+                        return
+                    connection.sendall(answer)
+        except (OSError, ValueError):  # the client went away, or the server is stopping
+            return
+
+
+def _read_request(stream: Any) -> Request | None:
+    first = stream.readline().decode("ascii").split()
+    if len(first) < 2:
+        return None
+    headers: dict[str, str] = {}
+    while (line := stream.readline().decode("latin-1").strip()) != "":
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    return Request(first[0], first[1], headers, stream.read(int(headers.get("content-length", 0))))

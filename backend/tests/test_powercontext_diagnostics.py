@@ -1,0 +1,163 @@
+"""What operators read in the log, and what must never be in it."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from powercontext_support import OWNER, READY, SCOPE, TOKEN, BuildManager, StartScripted
+from powercontext_support.faults import FAULTS
+from powercontext_support.real_server import RealServer
+from powercontext_support.scripted_server import REQUEST_ID, always, json_reply, prepared, reply
+
+pytest_plugins = ("powercontext_support.fixtures",)
+
+SERVER_TEXT = "canary-of-the-server"
+QUERY = "canary-of-the-query"
+OVERLOADED = json_reply(503, {"error": {"code": "server_overloaded", "message": SERVER_TEXT, "details": None}})
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.DEBUG):
+        yield caplog
+
+
+def lines(log: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [record.getMessage() for record in log.records if record.levelno == level and record.name.startswith("deerflow")]
+
+
+def test_one_warning_when_recall_breaks_and_one_info_when_it_is_back(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, log: Any) -> None:
+    answers = iter([READY, OVERLOADED, OVERLOADED, OVERLOADED, READY, READY])
+    manager = powercontext_manager(powercontext_scripted(lambda request, peer: next(answers)).base_url)
+    for _ in range(6):
+        manager.get_context(OWNER, query=QUERY)
+
+    [warning] = lines(log, logging.WARNING)
+    facts = f"PowerContextUnavailableError, in prepare_context, the server answered 503, code server_overloaded, request {REQUEST_ID}, "
+    assert warning.startswith(f"PowerContext recall failed: {facts}")
+    assert warning.endswith(" ms. Conversations start without memory until it is back.")
+    assert lines(log, logging.INFO) == ["PowerContext recall is back after 3 failed calls."]
+    assert len(lines(log, logging.DEBUG)) == 2
+
+
+def test_a_host_that_forwards_no_query_is_told_once(powercontext_manager: BuildManager, log: Any) -> None:
+    manager = powercontext_manager("http://127.0.0.1:9")
+    manager.get_context("u-2", query=None)
+    assert lines(log, logging.INFO) == []
+    for _ in range(3):
+        manager.get_context(OWNER)
+    [info] = lines(log, logging.INFO)
+    assert "needs a DeerFlow that forwards the user's request" in info
+
+
+def test_an_attachment_without_text_is_no_reason_to_complain(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, log: Any) -> None:
+    manager = powercontext_manager(powercontext_scripted(always(READY)).base_url)
+    manager.get_context(OWNER, query=QUERY)
+    manager.get_context(OWNER, query=None)
+    assert lines(log, logging.INFO) == []
+
+
+def test_a_budget_with_room_for_almost_nothing_is_warned_of(powercontext_manager: BuildManager, log: Any) -> None:
+    powercontext_manager("http://127.0.0.1:9", max_bytes="600")
+    assert lines(log, logging.WARNING) == ["POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default."]
+
+
+def test_warm_finds_a_real_server_ready(powercontext_manager: BuildManager, powercontext_server: RealServer, log: Any) -> None:
+    scope = powercontext_server.create_scope("warm")
+    manager = powercontext_manager(powercontext_server.base_url, scope_id=scope, token=powercontext_server.token)
+    assert manager.warm() is None  # type: ignore[func-returns-value]  # the host reads it
+    [info] = lines(log, logging.INFO)
+    assert info.startswith("PowerContext memory is ready (")
+
+
+def problem_at(path: str, answer: bytes) -> Callable[..., bytes]:
+    """Answer like a healthy server, but ``answer`` at ``path``."""
+    healthy = {
+        "/health/ready": {"status": "ready"},
+        "/v1/server-info": {
+            "product": "powercontext",
+            "package_version": "1.4.1",
+            "api_contract_version": {"major": 1, "minor": 4},
+        },
+    }
+    return lambda request, peer: answer if request.path.startswith(path) else json_reply(200, healthy.get(request.path, {"scope_id": SCOPE}))
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "words"),
+    [
+        ("/health", json_reply(503, {"status": "not_ready"}), "is not ready"),
+        ("/health", reply(502, b"<html>"), "is not ready"),
+        ("/v1", json_reply(401, {"error": {"code": "unauthorized", "message": SERVER_TEXT, "details": None}}), "refuses the token"),
+        ("/v1/scopes", json_reply(403, {"error": {"code": "forbidden", "message": SERVER_TEXT, "details": None}}), "refuses the token"),
+        ("/v1/scopes", json_reply(404, {"error": {"code": "scope_not_found", "message": SERVER_TEXT, "details": None}}), "has no such Scope"),
+        ("/v1/", json_reply(404, {"detail": "Not Found"}), "does not know PowerContext's API"),
+        ("/", json_reply(404, {"detail": "Not Found"}), "does not know PowerContext's API"),
+        ("/", reply(200, SERVER_TEXT.encode()), "does not answer as it should"),
+    ],
+)  # fmt: skip
+def test_warm_tells_problems_apart(
+    path: str,
+    answer: bytes,
+    words: str,
+    powercontext_manager: BuildManager,
+    powercontext_scripted: StartScripted,
+    log: Any,
+) -> None:
+    manager = powercontext_manager(powercontext_scripted(problem_at(path, answer)).base_url)
+    manager.warm()
+    [warning] = lines(log, logging.WARNING)
+    assert words in warning
+    assert SERVER_TEXT not in log.text
+
+
+def test_warm_says_when_nothing_answers(powercontext_manager: BuildManager, log: Any) -> None:
+    powercontext_manager("http://127.0.0.1:9").warm()
+    [warning] = lines(log, logging.WARNING)
+    assert "cannot be reached" in warning
+    assert "POWERCONTEXT_DEERFLOW_BASE_URL" in warning
+
+
+CANARY_SCRIPTS = {
+    "headers": reply(200, b"{}", f"X-Text: {SERVER_TEXT}", f"Set-Cookie: {SERVER_TEXT}"),
+    "request id": READY.replace(REQUEST_ID.encode(), SERVER_TEXT.encode()).replace(b"200 X", b"500 X"),
+    "reason phrase": READY.replace(b"200 X", f"503 {SERVER_TEXT}".encode()),
+    "status line": f"HTTP/1.1 {SERVER_TEXT}\r\n\r\n".encode(),
+    "error envelope": json_reply(500, {"error": {"code": SERVER_TEXT, "message": SERVER_TEXT, "details": {"x": SERVER_TEXT}}}),
+    "wrong schema": json_reply(200, prepared(SERVER_TEXT, schema=SERVER_TEXT)),
+    "wrong count": json_reply(200, prepared(SERVER_TEXT, content_bytes=1)),
+    "redirect": reply(307, b"", f"Location: https://{SERVER_TEXT}.example.com/"),
+    "good": json_reply(200, prepared(SERVER_TEXT)),
+}
+
+
+@pytest.mark.parametrize("name", [*CANARY_SCRIPTS, *(f"fault: {name}" for name in FAULTS if "endless" not in name)])
+def test_nothing_private_reaches_a_log_or_an_exception(name: str, powercontext_manager: BuildManager, powercontext_scripted: StartScripted, log: Any) -> None:
+    fault = FAULTS.get(name.removeprefix("fault: "))
+    if fault is None:
+        base_url = powercontext_scripted(always(CANARY_SCRIPTS[name])).base_url
+        shown = use_everything(powercontext_manager, base_url)
+    else:
+        with fault() as base_url:
+            shown = use_everything(powercontext_manager, base_url)
+    everything = log.text + shown + repr([vars(record) for record in log.records])
+    for private in (TOKEN, SCOPE, OWNER, QUERY, SERVER_TEXT, "Server text", base_url.split("//")[1]):
+        assert private not in everything
+
+
+def use_everything(build: BuildManager, base_url: str) -> str:
+    manager = build(base_url, {"failure_policy": {"read": "fail_closed"}}, recall_timeout_seconds="0.3")
+    shown = ""
+    try:
+        manager.get_context(OWNER, query=QUERY)
+    except RuntimeError as error:
+        shown += f"{error!r} {vars(error)} {error.__cause__!r} {error.__context__!r}"
+    manager.warm()
+    with pytest.raises((TypeError, AttributeError, pickle.PicklingError)) as unpicklable:
+        pickle.dumps(manager)
+    return f"{shown} {unpicklable.value} {manager!r} {vars(manager)} {manager.model_dump()} {manager.__pydantic_private__}"

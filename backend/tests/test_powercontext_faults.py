@@ -1,0 +1,120 @@
+"""Whatever the server or the network does, a recall ends within its limit, without memory and without an exception."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from powercontext_support import OWNER, READY, BuildManager, StartScripted
+from powercontext_support.faults import FAULTS, hung_name_lookup
+from powercontext_support.scripted_server import Peer, Request, always, json_reply, prepared
+
+pytest_plugins = ("powercontext_support.fixtures",)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_recall_ends_within_its_limit(name: str, powercontext_manager: BuildManager) -> None:
+    with FAULTS[name]() as base_url:
+        manager = powercontext_manager(base_url, recall_timeout_seconds="1.0")
+        started = time.monotonic()
+        assert manager.get_context(OWNER, query="refund") == ""
+        assert time.monotonic() - started < 1.1
+
+
+def test_a_request_the_server_does_not_read_ends_within_the_limit(powercontext_manager: BuildManager) -> None:
+    with FAULTS["black-holed connect"]() as base_url:
+        manager = powercontext_manager(base_url, recall_timeout_seconds="0.3")
+        started = time.monotonic()
+        assert manager.get_context(OWNER, query="测" * 8192) == ""
+        assert time.monotonic() - started < 0.4
+
+
+def test_callers_that_wait_for_a_connection_end_within_the_limit(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    open_now: set[int] = set()
+    most_open: list[int] = []
+
+    def silent(request: Request, peer: Peer) -> None:
+        open_now.add(id(peer))
+        most_open.append(len(open_now))
+        peer.connection.recv(1)  # until the client gives up
+        open_now.discard(id(peer))
+
+    server = powercontext_scripted(silent)
+    manager = powercontext_manager(server.base_url, recall_timeout_seconds="1.0")
+    durations: list[float] = []
+
+    def recall() -> None:
+        started = time.monotonic()
+        assert manager.get_context(OWNER, query="refund") == ""
+        durations.append(time.monotonic() - started)
+
+    _in_threads(200, recall)
+    assert len(durations) == 200
+    assert max(durations) < 1.4  # 200 threads share two cores: the last to wake is late, not waiting
+    assert max(most_open) <= 24  # 16, and those whose end this server has not noticed yet
+
+
+def test_hung_name_lookups_share_one_thread(powercontext_manager: BuildManager) -> None:
+    with hung_name_lookup() as base_url:
+        manager = powercontext_manager(base_url, recall_timeout_seconds="0.2")
+        before = threading.active_count()
+        for _ in range(5):
+            assert manager.get_context(OWNER, query="refund") == ""
+        assert threading.active_count() <= before + 1
+
+
+def test_many_threads_recall_without_a_failure(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    manager = powercontext_manager(server.base_url)
+    contexts: list[str] = []
+    _in_threads(64, lambda: contexts.extend(manager.get_context(OWNER, query="refund") for _ in range(50)))
+    assert contexts == ["Refund amounts are integer cents."] * 3200
+    assert server.connections <= 16
+
+
+def test_a_kept_connection_is_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    manager = powercontext_manager(server.base_url)
+    for _ in range(3):
+        assert manager.get_context(OWNER, query="refund") != ""
+    assert server.connections == 1
+
+
+def test_a_connection_that_idled_for_four_seconds_is_not_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    manager = powercontext_manager(server.base_url)
+    manager.get_context(OWNER, query="refund")
+    time.sleep(3.9)
+    assert manager.get_context(OWNER, query="refund") != ""
+    assert server.connections == 2
+
+
+def test_the_connection_of_a_failed_call_is_not_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    answers = iter([json_reply(500, {"error": {"code": "internal_error", "message": "x", "details": None}}), READY])
+    server = powercontext_scripted(lambda request, peer: next(answers))
+    manager = powercontext_manager(server.base_url)
+    assert manager.get_context(OWNER, query="refund") == ""
+    assert manager.get_context(OWNER, query="refund") != ""
+    assert server.connections == 2
+
+
+def test_the_largest_legitimate_reply_is_accepted(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    text = "\x01" * 32768
+    server = powercontext_scripted(always(json_reply(200, prepared(text))))
+    assert powercontext_manager(server.base_url, max_bytes="32768").get_context(OWNER, query="refund") == text
+
+
+def test_new_fields_of_a_later_server_are_ignored(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(json_reply(200, prepared("text", reason=None, citations=[{"id": 1}]))))
+    assert powercontext_manager(server.base_url).get_context(OWNER, query="refund") == "text"
+
+
+def _in_threads(count: int, work: Callable[[], None]) -> None:
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)

@@ -1,0 +1,88 @@
+"""Rules of the backend folder that no other test would notice: what it imports, what an import costs, how long things are."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deerflow.agents.memory.backends import powercontext
+
+FOLDER = Path(powercontext.__file__).parent
+TESTS = Path(__file__).parent
+SOURCES = sorted(FOLDER.glob("*.py"))
+TEST_SOURCES = sorted([*TESTS.glob("test_powercontext_*.py"), *(TESTS / "powercontext_support").glob("*.py")])
+
+# Who may import what from outside the standard library, httpx, httpcore and pydantic.
+ALLOWED = {"manager.py": {"deerflow"}, "remember_tool.py": {"deerflow_extension_api", "langchain_core"}}
+
+
+def imports(source: Path) -> Iterator[tuple[str, bool]]:
+    """Yield each absolute import's top-level package, and whether it runs when the module is imported."""
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    inside = {child for function in ast.walk(tree) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) for child in ast.walk(function)}
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [str(node.module)]
+        yield from ((name.split(".")[0], node not in inside) for name in names)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_each_module_imports_only_what_it_may(source: Path) -> None:
+    allowed = {"httpx", "httpcore", "pydantic"} | ALLOWED.get(source.name, set()) | set(sys.stdlib_module_names)
+    assert {name for name, _ in imports(source)} <= allowed
+    eager = {name for name, runs_on_import in imports(source) if runs_on_import}
+    assert not eager & {"deerflow_extension_api", "langchain_core", "asyncio"}
+
+
+def test_the_contract_is_the_only_thing_taken_from_deerflow() -> None:
+    lines = [line for source in SOURCES for line in source.read_text(encoding="utf-8").splitlines() if line.startswith(("from deerflow", "import deerflow"))]
+    assert lines == ["from deerflow.agents.memory import manager as contract"]
+
+
+@pytest.mark.parametrize("source", [*SOURCES, *TEST_SOURCES], ids=lambda source: source.name)
+def test_files_and_functions_stay_short(source: Path) -> None:
+    text = source.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= (250 if source in SOURCES else 300)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and source in SOURCES:
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            length = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+            assert length <= 30, f"{node.name} has {length} lines"
+
+
+IMPORT_PROBE = """
+import sys, threading, time
+import httpx, pydantic
+from deerflow.agents.memory import manager
+def audit(event, arguments):
+    assert not event.startswith(("socket.", "subprocess.", "os.putenv")), event
+sys.addaudithook(audit)
+class NoEnvironment(dict):
+    def __getitem__(self, name):
+        assert name.startswith("PYDANTIC_"), name  # pydantic's own look, once a model
+        raise KeyError(name)
+    def get(self, name, default=None):
+        assert name.startswith("PYDANTIC_"), name
+        return default
+    def __iter__(self): raise AssertionError("iterated")
+    items = keys = values = __iter__
+import os
+os.environ = NoEnvironment()
+started = time.perf_counter()
+import deerflow.agents.memory.backends.powercontext
+print((time.perf_counter() - started) * 1000, threading.active_count(), "httpcore" in sys.modules)
+"""
+
+
+def test_an_import_is_cheap_and_touches_nothing() -> None:
+    command = [sys.executable, "-c", IMPORT_PROBE]
+    environment = {"PYTHONPATH": ":".join(path for path in sys.path if path), "PATH": ""}
+    runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout.split() for _ in range(4)]
+    assert {tuple(run[1:]) for run in runs} == {("1", "False")}
+    assert min(float(run[0]) for run in runs[1:]) <= 25  # milliseconds; the first run may have had to compile

@@ -1,0 +1,236 @@
+"""The PowerContext memory backend as DeerFlow sees it: the contract's methods, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from deerflow.agents.memory import manager as contract
+from deerflow.agents.memory.backends.powercontext import MANAGER_CLASS, PowerContextMemoryManager
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
+from powercontext_support import OWNER, READY, SCOPE, TOKEN, BuildManager, Configure, StartScripted
+from powercontext_support.real_server import RealServer
+from powercontext_support.scripted_server import Peer, Request, always, json_reply
+
+pytest_plugins = ("powercontext_support.fixtures",)
+
+READ_ERROR = getattr(contract, "MemoryReadError", contract.MemoryManagerError)
+
+STRANGERS: list[Any] = [
+    None, "", " ", "\t", "default", "Default", "DEFAULT", f" {OWNER}", f"{OWNER} ", f"{OWNER}\n", f"\u00a0{OWNER}", OWNER.upper(), OWNER[:-1], f"{OWNER}\x00",
+    OWNER.replace("e", "\u0435"), f"{OWNER}\u200b", "*", "u-2", "../" + OWNER, 0, True, OWNER.encode(), [OWNER], {"user_id": OWNER}, object(),
+]  # fmt: skip
+
+
+class LooksLikeTheOwner(str):
+    """Equal to anything."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = str.__hash__
+
+
+def test_the_folder_exposes_the_manager_class() -> None:
+    assert MANAGER_CLASS is PowerContextMemoryManager
+    assert issubclass(MANAGER_CLASS, contract.MemoryManager)
+
+
+def test_the_owner_recalls_what_another_host_stored(powercontext_manager: BuildManager, powercontext_server: RealServer) -> None:
+    scope = powercontext_server.create_scope("recall")
+    powercontext_server.remember(scope, "convention", "Order service convention: refund amounts are integer cents, never floats.")
+    manager = powercontext_manager(powercontext_server.base_url, scope_id=scope, token=powercontext_server.token)
+
+    context = manager.get_context(OWNER, query="Add a refund calculation to the order service")
+
+    assert "Order service convention: refund amounts are integer cents, never floats." in context
+    assert 'Artifact: family="atomic-memory"' in context
+    assert len(context.encode()) <= 8000
+
+
+def test_an_empty_answer_is_no_text(powercontext_manager: BuildManager, powercontext_server: RealServer) -> None:
+    scope = powercontext_server.create_scope("empty")
+    manager = powercontext_manager(powercontext_server.base_url, scope_id=scope, token=powercontext_server.token)
+    assert manager.get_context(OWNER, query="Add a refund calculation") == ""
+
+
+def test_the_request_is_exactly_the_one_of_the_rfc(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    manager = powercontext_manager(f"{server.base_url}/prefix/", max_bytes="1200")
+
+    manager.get_context(OWNER, agent_name="researcher", thread_id="t-1", query="Add a refund calculation")
+
+    [request] = server.requests
+    assert (request.method, request.path) == ("POST", "/prefix/v1/context/prepare")
+    assert request.json() == {
+        "scope_id": SCOPE,
+        "query": "Add a refund calculation",
+        "max_bytes": 1200,
+        "assembly": {"format": "markdown", "sections": [{"family": "memory", "limit": 6}]},
+    }
+    assert request.headers["authorization"] == f"Bearer {TOKEN}"
+    assert request.headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("user_id", [*STRANGERS, LooksLikeTheOwner("u-2")], ids=repr)
+def test_anyone_but_the_owner_gets_nothing_and_causes_no_request(user_id: Any, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    manager = powercontext_manager(server.base_url)
+    assert manager.get_context(user_id, query="Add a refund calculation") == ""
+    assert asyncio.run(manager.aget_context(user_id, query="Add a refund calculation")) == ""
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize("query", [None, "", "   ", "\n\t", "\u3000", 5, ["text"]], ids=repr)
+def test_without_a_request_to_search_for_there_is_no_request(query: Any, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    assert powercontext_manager(server.base_url).get_context(OWNER, query=query) == ""
+    assert server.connections == 0
+
+
+def test_a_long_query_is_cut_at_8192_characters(powercontext_manager: BuildManager, powercontext_server: RealServer, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    powercontext_manager(server.base_url).get_context(OWNER, query="测" * 9000)
+    assert server.requests[0].json()["query"] == "测" * 8192
+    scope = powercontext_server.create_scope("long")
+    manager = powercontext_manager(
+        powercontext_server.base_url,
+        {"failure_policy": {"read": "fail_closed"}},
+        scope_id=scope,
+        token=powercontext_server.token,
+    )
+    assert manager.get_context(OWNER, query="测" * 9000) == ""
+
+
+def test_lone_surrogates_become_replacement_characters(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    powercontext_manager(server.base_url).get_context(OWNER, query="refund \ud83d and \U0001f600")
+    assert server.requests[0].json()["query"] == "refund \ufffd and \U0001f600"
+
+
+def test_nothing_of_a_conversation_is_ever_sent(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    class Untouchable:
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(f"the messages were looked at: {name}")
+
+    server = powercontext_scripted(always(READY))
+    manager = powercontext_manager(server.base_url)
+    messages: Any = Untouchable()
+    manager.add("t-1", messages, user_id=OWNER, agent_name=None, trace_id=None)
+    manager.add_nowait("t-1", messages, user_id=OWNER)
+    asyncio.run(manager.aadd("t-1", messages, user_id=OWNER))
+    assert manager.shutdown_flush(0.0) is True
+    assert server.connections == 0
+
+
+def test_management_stays_unsupported(powercontext_manager: BuildManager) -> None:
+    manager = powercontext_manager("http://127.0.0.1:9")
+    for operation in (
+        manager.get_memory,
+        manager.clear_memory,
+        lambda: manager.search("x"),
+        lambda: manager.create_fact("x"),
+    ):
+        with pytest.raises(NotImplementedError):
+            operation()
+    assert manager.supports_search is False
+
+
+def test_tool_mode_is_refused_with_the_reason(powercontext_environment: Configure) -> None:
+    with pytest.raises(PowerContextConfigurationError, match=r"memory\.mode must be middleware: PowerContext recalls"):
+        PowerContextMemoryManager.from_config({}, mode="tool")
+
+
+def test_the_hosts_storage_path_and_hooks_are_accepted(powercontext_environment: Configure) -> None:
+    hooks: dict[str, Any] = {
+        "callbacks": None,
+        "should_keep_hidden_message": bool,
+        "host_llm_factory": None,
+        "judge": None,
+    }
+    manager = PowerContextMemoryManager.from_config({"storage_path": "state"}, mode="middleware", **hooks)
+    assert manager.backend_config == {"storage_path": "state"}
+
+
+def test_fail_closed_raises_the_hosts_read_error(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(json_reply(500, {"error": {"code": "internal_error", "message": "secret text", "details": None}})))
+    manager = powercontext_manager(server.base_url, {"failure_policy": {"read": "fail_closed"}})
+    with pytest.raises(READ_ERROR) as caught:
+        manager.get_context(OWNER, query="refund")
+    assert str(caught.value) == "PowerContext recall failed: PowerContextStatusError"
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+    assert manager.get_context("u-2", query="refund") == ""
+
+
+@pytest.mark.parametrize(
+    ("backend_config", "fatal"),
+    [
+        (None, False), ({}, False), ({"storage_path": "x"}, False), ({"failure_policy": {"read": "fail_open"}}, False),
+        ({"failure_policy": {"read": "fail_closed"}}, True), ({"failure_policy": {"read": "fail-closed"}}, True), ({"scope_id": "x"}, True),
+    ],
+)  # fmt: skip
+def test_whether_read_failures_are_fatal_is_known_from_the_mapping_alone(backend_config: Any, fatal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POWERCONTEXT_DEERFLOW_BASE_URL", raising=False)
+    assert PowerContextMemoryManager.read_failures_are_fatal_for_config(backend_config) is fatal
+
+
+def test_async_recall_leaves_the_event_loop_free(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    def slow(request: Request, peer: Peer) -> bytes:
+        peer.stopping.wait(0.4)
+        return READY
+
+    manager = powercontext_manager(powercontext_scripted(slow).base_url)
+
+    async def ticks_during_recall() -> int:
+        recall = asyncio.create_task(manager.aget_context(OWNER, query="refund"))
+        ticks = 0
+        while not recall.done():
+            await asyncio.sleep(0.01)
+            ticks += 1
+        assert await recall == "Refund amounts are integer cents."
+        return ticks
+
+    assert asyncio.run(ticks_during_recall()) > 20
+
+
+def test_after_close_calls_return_quietly(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, caplog: pytest.LogCaptureFixture) -> None:
+    server = powercontext_scripted(always(READY))
+    manager = powercontext_manager(server.base_url, {"failure_policy": {"read": "fail_closed"}})
+    manager.close()
+    manager.close()
+    with caplog.at_level(logging.DEBUG):
+        assert manager.get_context(OWNER, query="refund") == ""
+        manager.add("t-1", [], user_id=OWNER)
+    assert server.connections == 0
+    assert caplog.records == []
+
+
+def test_a_recall_under_way_survives_close(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    arrived, proceed = threading.Event(), threading.Event()
+
+    def hold(request: Request, peer: Peer) -> bytes:
+        arrived.set()
+        proceed.wait(5)
+        return READY
+
+    manager = powercontext_manager(powercontext_scripted(hold).base_url)
+    results: list[str] = []
+    recall = threading.Thread(target=lambda: results.append(manager.get_context(OWNER, query="refund")))
+    recall.start()
+    assert arrived.wait(5)
+    manager.close()
+    proceed.set()
+    recall.join(5)
+    assert results == ["Refund amounts are integer cents."]
+
+
+def test_construction_contacts_nothing(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    powercontext_manager(server.base_url)
+    time.sleep(0.05)
+    assert server.connections == 0

@@ -1,0 +1,103 @@
+"""The environment's proxies: never for this machine, honoured for https, and refused in words when they cannot be used."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
+from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.errors import (
+    PowerContextConfigurationError,
+    PowerContextConnectionError,
+    PowerContextTimeoutError,
+)
+from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted
+from powercontext_support.scripted_server import Peer, Request, always, reply
+
+pytest_plugins = ("powercontext_support.fixtures",)
+
+REMOTE = "https://powercontext.example.com"
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"])
+def test_this_machine_is_never_reached_through_a_proxy(
+    variable: str,
+    powercontext_manager: BuildManager,
+    powercontext_scripted: StartScripted,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, proxy = powercontext_scripted(always(READY)), powercontext_scripted(always(READY))
+    monkeypatch.setenv(variable, proxy.base_url)
+    assert powercontext_manager(server.base_url).get_context(OWNER, query="refund") != ""
+    assert (server.connections, proxy.connections) == (1, 0)
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY", "https_proxy"])
+def test_another_machine_is_reached_through_the_proxy(
+    variable: str,
+    powercontext_environment: Configure,
+    powercontext_scripted: StartScripted,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proxy = powercontext_scripted(always(reply(407, b"")))
+    monkeypatch.setenv(variable, proxy.base_url.replace("http://", "http://user:pass@"))
+    powercontext_environment(base_url=REMOTE)
+    client = PowerContextClient(load_settings())
+    with pytest.raises(PowerContextConnectionError, match="the proxy refuses the connection") as caught:
+        client.prepare_context("refund", timeout_seconds=2.0)
+    client.close()
+    [request] = proxy.requests
+    assert (request.method, request.path) == ("CONNECT", "powercontext.example.com:443")
+    assert request.headers["proxy-authorization"] == "Basic dXNlcjpwYXNz"
+    assert "authorization" not in request.headers
+    assert caught.value.may_have_been_sent is False
+
+
+def test_a_proxy_that_never_answers_ends_within_the_limit_and_nothing_was_sent(powercontext_environment: Configure, powercontext_scripted: StartScripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(request: Request, peer: Peer) -> None:
+        peer.hang()
+
+    monkeypatch.setenv("HTTPS_PROXY", powercontext_scripted(silent).base_url)
+    powercontext_environment(base_url=REMOTE)
+    client = PowerContextClient(load_settings())
+    started = time.monotonic()
+    with pytest.raises(PowerContextTimeoutError) as caught:
+        client.prepare_context("refund", timeout_seconds=0.5)
+    assert time.monotonic() - started < 0.6
+    assert caught.value.may_have_been_sent is False
+    client.close()
+
+
+@pytest.mark.parametrize("no_proxy", ["powercontext.example.com", "example.com", ".example.com", "*", "localhost,powercontext.example.com"])
+def test_no_proxy_is_honoured(no_proxy: str, powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.com:3128")
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    powercontext_environment(base_url=REMOTE)
+    assert load_settings().proxy_url is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("HTTPS_PROXY", "http://[secret"), ("HTTPS_PROXY", "secret://proxy:1"), ("HTTPS_PROXY", "http://secret:x"), ("ALL_PROXY", "socks5://secret:1080"),
+        ("HTTPS_PROXY", "https://secret:3128"), ("NO_PROXY", "[::1]"), ("NO_PROXY", "localhost,[::secret]"),
+    ],
+)  # fmt: skip
+def test_a_proxy_that_cannot_be_used_is_a_configuration_error(variable: str, value: str, powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, value)
+    powercontext_environment(base_url=REMOTE)
+    with pytest.raises(PowerContextConfigurationError, match="_PROXY") as caught:
+        load_settings()
+    assert "secret" not in str(caught.value)
+    chained: Any = (caught.value.__cause__, caught.value.__context__)
+    assert chained == (None, None)
+
+
+def test_a_wrong_proxy_does_not_matter_to_this_machine(powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    monkeypatch.setenv("NO_PROXY", "[::1]")
+    powercontext_environment()
+    assert load_settings().proxy_url is None
