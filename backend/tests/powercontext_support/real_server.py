@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -110,3 +111,9 @@ class RealServer:
         """Store a memory and return the server's answer."""
         body = {"scope_id": scope_id, "kind": kind, "text": text}
         return self.request("POST", "/v1/memory/remember", body).raise_for_status().json()
+
+    def count_requests(self, operation: str) -> int:
+        """Return how often the server was asked for ``operation``, an operationId, as its metrics tell."""
+        metrics = self.request("GET", "/metrics").raise_for_status().text
+        counts = re.findall(rf'^powercontext_server_transport_requests_total{{operation="{operation}",.*}} (\S+)$', metrics, re.MULTILINE)
+        return sum(int(float(count)) for count in counts)

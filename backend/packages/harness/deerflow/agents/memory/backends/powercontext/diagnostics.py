@@ -62,14 +62,13 @@ class RecallLog:
 
 
 def describe(error: Exception, elapsed_seconds: float) -> str:
-    """Return the facts of ``error`` that may be logged: its class, operation, status, code, request id, and the milliseconds it took."""
+    """Return what may be logged of ``error``: its class, operation, reason or status, code and request id, and the time it took."""
     facts = [type(error).__name__]
     if isinstance(error, PowerContextError):
         facts += [f"in {error.operation}", str(error)]
-    if isinstance(error, PowerContextStatusError):
-        facts.append(f"code {error.code}")
-    if isinstance(error, PowerContextError):
-        facts.append(f"request {error.request_id}")
+        code = getattr(error, "code", None)
+        facts += [f"code {code}"] if code else []
+        facts += [f"request {error.request_id}"] if error.request_id else []
     return ", ".join([*facts, f"{elapsed_seconds * 1000:.0f} ms"])
 
 

@@ -1,0 +1,36 @@
+# Everything runs in .venv, which the first target that needs it makes.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := backend
+
+.PHONY: help install demo test check format clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install: .venv/installed ## Make .venv with everything the demo, the tests and the benches need
+
+.venv/installed: requirements-dev.txt
+	@echo "Making .venv and installing requirements-dev.txt, a real PowerContext server included (about 450 MB, about a minute) ..."
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; name one with PYTHON=") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+demo: install ## Show a new conversation receiving a memory from a real PowerContext server
+	@$(BIN)/python backend/devhost/demo.py
+
+test: install ## Run the tests, with a real PowerContext server
+	@$(BIN)/python -m pytest
+
+check: install ## Formatting, lint and types; import rules and lengths are tests
+	@$(BIN)/ruff format --check --quiet $(SOURCES)
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/mypy $(SOURCES)/packages/harness/deerflow $(SOURCES)/devhost $(SOURCES)/tests
+
+format: install ## Format the code
+	@$(BIN)/ruff format --quiet $(SOURCES)
+	@$(BIN)/ruff check --quiet --fix $(SOURCES)
+
+clean: ## Remove .venv and caches
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
