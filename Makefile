@@ -26,6 +26,8 @@ test: install ## Run the tests, with a real PowerContext server
 check: install ## Formatting, lint and types; import rules and lengths are tests
 	@$(BIN)/ruff format --check --quiet $(SOURCES)
 	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/ruff check --quiet --isolated --target-version py312 --line-length 240 --select E,F,I,UP \
+		--config 'lint.isort.known-first-party = ["deerflow", "app"]' $(SOURCES)/packages $(SOURCES)/tests # DeerFlow's own rules
 	@$(BIN)/mypy $(SOURCES)/packages/harness/deerflow $(SOURCES)/devhost $(SOURCES)/tests
 
 format: install ## Format the code

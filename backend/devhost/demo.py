@@ -15,10 +15,11 @@ from types import FrameType
 BACKEND = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests")]
 
-from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
-from deerflow.agents.memory.manager import get_memory_manager  # noqa: E402
 from devhost.conversation import Conversation  # noqa: E402
 from powercontext_support.real_server import RealServer, find_executable  # noqa: E402
+
+from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
+from deerflow.agents.memory.manager import get_memory_manager  # noqa: E402
 
 OWNER = "5f0c7f6e-alice"
 MEMORY = "Order service convention: refund and money amounts are integer cents; backend tests use pytest."

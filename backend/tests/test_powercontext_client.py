@@ -9,6 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from powercontext_support import READY, SCOPE, Configure, StartScripted
+from powercontext_support.real_server import RealServer
+from powercontext_support.scripted_server import (
+    REQUEST_ID,
+    Request,
+    ScriptedServer,
+    always,
+    json_reply,
+    prepared,
+    reply,
+)
 
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
@@ -22,17 +33,6 @@ from deerflow.agents.memory.backends.powercontext.errors import (
     PowerContextStatusError,
     PowerContextTimeoutError,
     PowerContextUnavailableError,
-)
-from powercontext_support import READY, SCOPE, Configure, StartScripted
-from powercontext_support.real_server import RealServer
-from powercontext_support.scripted_server import (
-    REQUEST_ID,
-    Request,
-    ScriptedServer,
-    always,
-    json_reply,
-    prepared,
-    reply,
 )
 
 pytest_plugins = ("powercontext_support.fixtures",)

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from powercontext_support.real_server import find_executable
 
 DEMO = Path(__file__).parents[1] / "devhost" / "demo.py"

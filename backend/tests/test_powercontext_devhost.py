@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted
+from powercontext_support.scripted_server import Peer, Request, always, json_reply
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
-from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted
-from powercontext_support.scripted_server import Peer, Request, always, json_reply
 
 conversation = pytest.importorskip("devhost.conversation", reason="the stand-in host is not part of a DeerFlow checkout")
 contract = pytest.importorskip("deerflow.agents.memory.manager")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
 from powercontext_support import OWNER, READY, SCOPE, TOKEN, BuildManager, StartScripted
 from powercontext_support.faults import FAULTS
 from powercontext_support.real_server import RealServer

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-
 from powercontext_support import OWNER, READY, BuildManager, StartScripted
 from powercontext_support.faults import FAULTS, hung_name_lookup
 from powercontext_support.scripted_server import Peer, Request, always, json_reply, prepared

@@ -9,13 +9,13 @@ import time
 from typing import Any
 
 import pytest
+from powercontext_support import OWNER, READY, SCOPE, TOKEN, BuildManager, Configure, StartScripted
+from powercontext_support.real_server import RealServer
+from powercontext_support.scripted_server import Peer, Request, always, json_reply
 
 from deerflow.agents.memory import manager as contract
 from deerflow.agents.memory.backends.powercontext import MANAGER_CLASS, PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
-from powercontext_support import OWNER, READY, SCOPE, TOKEN, BuildManager, Configure, StartScripted
-from powercontext_support.real_server import RealServer
-from powercontext_support.scripted_server import Peer, Request, always, json_reply
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

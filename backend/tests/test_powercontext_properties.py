@@ -7,11 +7,11 @@ from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from powercontext_support import OWNER
 
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextError
 from deerflow.agents.memory.backends.powercontext.identity import is_owner
 from deerflow.agents.memory.backends.powercontext.models import PreparedContext, Readiness, Scope, ServerInfo
-from powercontext_support import OWNER
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

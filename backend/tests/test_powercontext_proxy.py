@@ -6,6 +6,8 @@ import time
 from typing import Any
 
 import pytest
+from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted
+from powercontext_support.scripted_server import Peer, Request, always, reply
 
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
@@ -14,8 +16,6 @@ from deerflow.agents.memory.backends.powercontext.errors import (
     PowerContextConnectionError,
     PowerContextTimeoutError,
 )
-from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted
-from powercontext_support.scripted_server import Peer, Request, always, reply
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

@@ -8,6 +8,7 @@ import threading
 from typing import Any
 
 import pytest
+from powercontext_support import OWNER, SCOPE, TOKEN, Configure
 
 from deerflow.agents.memory.backends.powercontext.config import (
     PowerContextSettings,
@@ -15,7 +16,6 @@ from deerflow.agents.memory.backends.powercontext.config import (
     parse_backend_config,
 )
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
-from powercontext_support import OWNER, SCOPE, TOKEN, Configure
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import quote
-
-from pydantic import BaseModel, ValidationError
 
 from .config import PowerContextSettings
 from .errors import (
@@ -27,8 +25,6 @@ MAX_QUERY_CHARACTERS: Final = 8192
 MAX_RESPONSE_BYTES: Final = 6 * 32768 + 8192
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-ResponseModel = TypeVar("ResponseModel", bound=BaseModel)
 
 
 class PowerContextClient:
@@ -69,7 +65,7 @@ class PowerContextClient:
             "assembly": {"format": "markdown", "sections": [{"family": "memory", "limit": 6}]},
         }
         reply = self._call(operation, "/v1/context/prepare", payload, timeout_seconds=timeout_seconds)
-        prepared = _parse(operation, PreparedContext, _success(operation, reply))
+        prepared = PreparedContext.parse(operation, _success(operation, reply))
         if prepared.content_bytes > self._settings.max_bytes:
             raise PowerContextResponseError("the text is over the budget", operation=operation, may_have_been_sent=True, request_id=reply.request_id)
         return prepared.content or ""
@@ -79,18 +75,18 @@ class PowerContextClient:
         reply = self._call("get_readiness", "/health/ready", timeout_seconds=timeout_seconds)
         if reply.status != 503:
             _success("get_readiness", reply)
-        return _parse("get_readiness", Readiness, reply)
+        return Readiness.parse("get_readiness", reply)
 
     def get_server_info(self, *, timeout_seconds: float) -> ServerInfo | None:
         """Return the server's version, or ``None`` from a server before 1.3, which does not know the question."""
         reply = self._call("get_server_info", "/v1/server-info", timeout_seconds=timeout_seconds)
-        return None if reply.status == 404 else _parse("get_server_info", ServerInfo, _success("get_server_info", reply))
+        return None if reply.status == 404 else ServerInfo.parse("get_server_info", _success("get_server_info", reply))
 
     def get_scope(self, *, timeout_seconds: float) -> Scope:
         """Return the configured Scope, which proves that it exists and that the token may see it."""
         path = "/v1/scopes/" + quote(self._settings.scope_id.get_secret_value(), safe="")
         reply = self._call("get_scope", path, timeout_seconds=timeout_seconds)
-        return _parse("get_scope", Scope, _success("get_scope", reply))
+        return Scope.parse("get_scope", _success("get_scope", reply))
 
     def _call(self, operation: str, path: str, payload: dict[str, Any] | None = None, *, timeout_seconds: float) -> Reply:
         content = None if payload is None else json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
@@ -125,20 +121,7 @@ def _success(operation: str, reply: Reply) -> Reply:
 
 def _error_code(reply: Reply) -> str | None:
     try:
-        code = ErrorReply.model_validate_json(reply.body).error.code
-    except ValidationError:
+        code = ErrorReply.parse("", reply).error.code
+    except PowerContextResponseError:
         return None
     return code if code in ERROR_CODES else None
-
-
-def _parse(operation: str, model: type[ResponseModel], reply: Reply) -> ResponseModel:
-    try:
-        return model.model_validate_json(reply.body)
-    except ValidationError:
-        pass
-    raise PowerContextResponseError(
-        "the reply is not what PowerContext's contract says",
-        operation=operation,
-        may_have_been_sent=True,
-        request_id=reply.request_id,
-    )

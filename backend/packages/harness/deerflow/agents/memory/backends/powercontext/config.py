@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 import httpx
 from pydantic import (
@@ -34,7 +34,7 @@ _INTEGER = re.compile(r"[0-9]{1,9}")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
-ReadPolicy: TypeAlias = Literal["fail_open", "fail_closed"]
+ReadPolicy = Literal["fail_open", "fail_closed"]
 
 # What a wrong value is told, after the variable's name.
 _REMEDIES: Final = {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from .errors import PowerContextResponseError
+from .transport import Reply
 
 ERROR_CODES: Final = frozenset(
     {
@@ -27,6 +30,19 @@ ERROR_CODES: Final = frozenset(
 
 class _Response(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", hide_input_in_errors=True)
+
+    @classmethod
+    def parse(cls, operation: str, reply: Reply) -> Self:
+        """Read the body of ``reply``.
+
+        Raises:
+            PowerContextResponseError: It is not JSON, or not of this shape.
+        """
+        try:
+            return cls.model_validate_json(reply.body)
+        except ValidationError:
+            pass  # its text would quote the reply, so it must not hang on to ours
+        raise PowerContextResponseError("the reply is not what PowerContext's contract says", operation=operation, may_have_been_sent=True, request_id=reply.request_id)
 
 
 class PreparedContext(_Response):
