@@ -60,7 +60,7 @@ def test_the_first_turn_receives_memory_as_a_message_of_the_user(host: Host, pow
     host(server.base_url)
     chat = conversation.Conversation({"user_id": OWNER})
     assert turn(chat, "Add a refund") == [MEMORY, {"role": "user", "content": "Add a refund"}]
-    assert server.requests[0].json()["query"] == "Add a refund"
+    assert server.requests[0].json()["query"] == "refund"
 
 
 def test_the_second_turn_does_not_ask_again(host: Host, powercontext_scripted: StartScripted) -> None:

@@ -61,7 +61,7 @@ def test_an_empty_answer_is_no_text(powercontext_manager: BuildManager, powercon
 
 def test_the_request_is_exactly_the_one_of_the_rfc(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(READY))
-    manager = powercontext_manager(f"{server.base_url}/prefix/", max_bytes="1200")
+    manager = powercontext_manager(f"{server.base_url}/prefix/", max_bytes="1200", recall_query="full")
 
     manager.get_context(OWNER, agent_name="researcher", thread_id="t-1", query="Add a refund calculation")
 
@@ -95,7 +95,7 @@ def test_without_a_request_to_search_for_there_is_no_request(query: Any, powerco
 
 def test_a_long_query_is_cut_at_8192_characters(powercontext_manager: BuildManager, powercontext_server: RealServer, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(READY))
-    powercontext_manager(server.base_url).get_context(OWNER, query="测" * 9000)
+    powercontext_manager(server.base_url, recall_query="full").get_context(OWNER, query="测" * 9000)
     assert server.requests[0].json()["query"] == "测" * 8192
     scope = powercontext_server.create_scope("long")
     manager = powercontext_manager(
@@ -107,9 +107,16 @@ def test_a_long_query_is_cut_at_8192_characters(powercontext_manager: BuildManag
     assert manager.get_context(OWNER, query="测" * 9000) == ""
 
 
+@pytest.mark.parametrize(("recall_query", "sent"), [(None, "refund"), ("focused", "refund"), ("full", "Please add a refund.")])
+def test_the_query_is_focused_unless_the_operator_wants_all_of_it(recall_query: str | None, sent: str, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    powercontext_manager(server.base_url, recall_query=recall_query).get_context(OWNER, query="Please add a refund.")
+    assert server.requests[0].json()["query"] == sent
+
+
 def test_lone_surrogates_become_replacement_characters(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(READY))
-    powercontext_manager(server.base_url).get_context(OWNER, query="refund \ud83d and \U0001f600")
+    powercontext_manager(server.base_url, recall_query="full").get_context(OWNER, query="refund \ud83d and \U0001f600")
     assert server.requests[0].json()["query"] == "refund \ufffd and \U0001f600"
 
 

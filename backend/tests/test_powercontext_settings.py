@@ -24,7 +24,8 @@ REMOTE = "https://powercontext.example.com"
 
 def test_the_defaults_are_those_of_the_design(powercontext_environment: Configure) -> None:
     settings = load_settings()
-    assert (settings.max_bytes, settings.recall_timeout_seconds, settings.remember_timeout_seconds) == (8000, 2.0, 5.0)
+    assert (settings.max_bytes, settings.recall_query) == (8000, "focused")
+    assert (settings.recall_timeout_seconds, settings.remember_timeout_seconds) == (2.0, 5.0)
     assert settings.proxy_url is None
 
 
@@ -34,7 +35,7 @@ def test_the_defaults_are_those_of_the_design(powercontext_environment: Configur
         {"base_url": "http://localhost:8000"}, {"base_url": "http://LOCALHOST"}, {"base_url": "http://127.8.9.1:80/prefix/"}, {"base_url": "http://[::1]:8000"},
         {"base_url": REMOTE}, {"base_url": f"{REMOTE}:8443/memory"}, {"token": None}, {"scope_id": "a b"}, {"scope_id": "x" * 256}, {"scope_id": "范围"},
         {"owner_user_id": "user.name@example.com"}, {"max_bytes": "512"}, {"max_bytes": "32768"}, {"recall_timeout_seconds": "4"},
-        {"recall_timeout_seconds": "0.001"}, {"remember_timeout_seconds": "600"},
+        {"recall_timeout_seconds": "0.001"}, {"remember_timeout_seconds": "600"}, {"recall_query": "focused"}, {"recall_query": "full"},
     ],
     ids=str,
 )  # fmt: skip
@@ -58,6 +59,7 @@ def test_good_settings_are_accepted(changes: dict[str, str | None], powercontext
         *[("token", token) for token in ("", " ", "tok en", "token\n", "tök", "\ttoken")],
         *[("max_bytes", number) for number in ("", "511", "32769", "8000.0", "8e3", "8_000", " 8000", "+8000", "-1", "true", "x", "٨٠٠٠", "9" * 5000)],
         *[("recall_timeout_seconds", number) for number in ("", "0", "0.0", "4.1", "-1", "nan", "inf", "1e0", "2,5", "2 ", "true", "None", "1_0")],
+        *[("recall_query", value) for value in ("", "Focused", "focused ", "vector", "none")],
         *[("remember_timeout_seconds", number) for number in ("", "0", "-5", "nan", "inf", "Infinity", "1e309", "5s")],
     ],
 )  # fmt: skip

@@ -15,11 +15,8 @@ from .errors import (
     PowerContextStatusError,
     PowerContextUnavailableError,
 )
-from .models import ERROR_CODES, ErrorReply, PreparedContext, Readiness, Scope, ServerInfo
+from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, ErrorReply, PreparedContext, Readiness, Scope, ServerInfo
 from .transport import Reply, Transport
-
-MAX_QUERY_CHARACTERS: Final = 8192
-"""The API's limit of ``query``, in Unicode characters (1.4.1 and 1.2.0)."""
 
 # 32 KiB of text is six times that when every byte is escaped as \\u00XX; the rest is the envelope.
 MAX_RESPONSE_BYTES: Final = 6 * 32768 + 8192

@@ -43,6 +43,7 @@ _REMEDIES: Final = {
     "scope_id": "must be the id of a PowerContext Scope: 1 to 256 characters, without white space around it",
     "token": "must be printable ASCII without white space (look for a stray space or line end), and may be left out only if PowerContext is on this machine",
     "max_bytes": "must be a whole number from 512 to 32768, such as 8000",
+    "recall_query": "must be `focused` or `full`",
     "recall_timeout_seconds": "must be a number over 0 and at most 4, such as 2.0",
     "remember_timeout_seconds": "must be a number over 0, such as 5.0",
 }
@@ -97,6 +98,7 @@ class PowerContextSettings(BaseModel):
         le=32768,
         description="budget of recalled text in UTF-8 bytes; below 1000 hardly any memory fits",
     )
+    recall_query: Literal["focused", "full"] = Field(default="focused", description="what of a request is searched for: its content words, or all of it (for servers that search vectors)")
     recall_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = Field(default=2.0, gt=0, le=4, description="limit of a whole recall in seconds; DeerFlow gives up at 5")
     remember_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = Field(default=5.0, gt=0, description="limit of each step of a save in seconds; a whole save ends before 28")
     proxy_url: SecretStr | None = Field(default=None, description="found in the environment, not a variable of its own")
@@ -191,6 +193,7 @@ _YAML_ALTERNATIVES: Final = {
     "scope_id": ("scope",),
     "token": ("api_key", "api_key_env", "api_token"),
     "max_bytes": ("max_injection_chars", "max_injection_tokens"),
+    "recall_query": ("query",),
     "recall_timeout_seconds": ("timeout", "timeout_seconds", "connect_timeout_seconds"),
     "remember_timeout_seconds": (),
 }

@@ -16,6 +16,8 @@ from .errors import PowerContextConfigurationError
 from .identity import is_owner
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .client import PowerContextClient
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
     _settings: PowerContextSettings = PrivateAttr()
     _read_policy: ReadPolicy = PrivateAttr()
     _client: PowerContextClient = PrivateAttr()
+    _query_of: Callable[[str], str] = PrivateAttr()
     _recall_log: RecallLog = PrivateAttr(default_factory=RecallLog)
 
     @classmethod
@@ -63,12 +66,13 @@ class PowerContextMemoryManager(contract.MemoryManager):
 
     def model_post_init(self, context: Any, /) -> None:
         """Wire the manager, for the factory and for direct construction alike."""
-        from .client import (
-            PowerContextClient,
-        )  # DeerFlow imports every backend at start-up; httpcore loads only for the chosen one
+        # DeerFlow imports every backend at start-up; httpcore and the patterns of a query load only for the chosen one.
+        from .client import PowerContextClient
+        from .query import focused_query
 
         self._read_policy = parse_backend_config(self.backend_config)
         self._settings = load_settings()
+        self._query_of = focused_query if self._settings.recall_query == "focused" else str
         self._client = PowerContextClient(self._settings)
         if self._settings.max_bytes < 1000:
             logger.warning("POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default.")
@@ -100,7 +104,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
             return ""
         started = time.monotonic()
         try:
-            context = self._client.prepare_context(query, timeout_seconds=self._settings.recall_timeout_seconds)
+            context = self._client.prepare_context(self._query_of(query), timeout_seconds=self._settings.recall_timeout_seconds)
         except Exception as error:  # noqa: BLE001 - the host's boundary: whatever went wrong, the policy decides
             if self._client.closed:
                 return ""

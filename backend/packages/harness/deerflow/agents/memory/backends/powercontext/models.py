@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from .errors import PowerContextResponseError
 from .transport import Reply
 
+MAX_QUERY_CHARACTERS: Final = 8192
+"""The API's limit of ``query``, in Unicode characters (1.4.1 and 1.2.0)."""
+
 ERROR_CODES: Final = frozenset(
     {
         "unauthorized",
