@@ -87,9 +87,10 @@ def test_recorded_readiness_and_scope_are_understood(version: str, client_of: An
     def answer(request: Request, peer: object) -> bytes:
         return reply(200, captured(version, "get_readiness" if request.path == "/health/ready" else "get_scope"))
 
-    client = client_of(powercontext_scripted(answer).base_url)
+    scope_id = json.loads(captured(version, "get_scope"))["scope_id"]
+    client = client_of(powercontext_scripted(answer).base_url, scope_id=scope_id)
     assert client.get_readiness(timeout_seconds=LIMIT).status == "ready"
-    assert client.get_scope(timeout_seconds=LIMIT).scope_id.startswith("scp_4")
+    assert client.get_scope(timeout_seconds=LIMIT).scope_id == scope_id
 
 
 def test_a_server_that_is_not_ready_says_so_with_503(client_of: Any, powercontext_scripted: StartScripted) -> None:
@@ -184,8 +185,14 @@ def test_errors_know_whether_the_request_may_have_been_sent(client_of: Any, powe
     assert sent_by("http://127.0.0.1:9") == (PowerContextConnectionError, False)
 
 
+def test_a_reply_about_another_scope_is_no_proof(client_of: Any, powercontext_scripted: StartScripted) -> None:
+    client = client_of(powercontext_scripted(always(json_reply(200, {"scope_id": "scp_other"}))).base_url)
+    with pytest.raises(PowerContextResponseError, match="another Scope"):
+        client.get_scope(timeout_seconds=LIMIT)
+
+
 def test_a_scope_id_cannot_leave_its_path_segment(client_of: Any, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(json_reply(200, {"scope_id": "x"})))
+    server = powercontext_scripted(always(json_reply(200, {"scope_id": "../admin?x=1#y/范"})))
     client_of(server.base_url, scope_id="../admin?x=1#y/范").get_scope(timeout_seconds=LIMIT)
     assert server.requests[0].path == "/v1/scopes/..%2Fadmin%3Fx%3D1%23y%2F%E8%8C%83"
 
@@ -219,6 +226,15 @@ def test_certificates_that_cannot_be_read_are_a_configuration_error(content: str
     with pytest.raises(PowerContextConfigurationError, match="SSL_CERT_FILE") as caught:
         client_of("https://powercontext.example.com")
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["missing", "file"])
+def test_a_certificate_folder_that_is_none_is_a_configuration_error(name: str, client_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / name))
+    with pytest.raises(PowerContextConfigurationError, match="SSL_CERT_DIR"):
+        client_of("https://powercontext.example.com")
 
 
 def tls_server(folder: Path) -> ScriptedServer:

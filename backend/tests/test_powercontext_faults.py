@@ -74,32 +74,6 @@ def test_many_threads_recall_without_a_failure(powercontext_manager: BuildManage
     assert server.connections <= 16
 
 
-def test_a_kept_connection_is_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
-    manager = powercontext_manager(server.base_url)
-    for _ in range(3):
-        assert manager.get_context(OWNER, query="refund") != ""
-    assert server.connections == 1
-
-
-def test_a_connection_that_idled_for_four_seconds_is_not_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
-    manager = powercontext_manager(server.base_url)
-    manager.get_context(OWNER, query="refund")
-    time.sleep(3.9)
-    assert manager.get_context(OWNER, query="refund") != ""
-    assert server.connections == 2
-
-
-def test_the_connection_of_a_failed_call_is_not_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    answers = iter([json_reply(500, {"error": {"code": "internal_error", "message": "x", "details": None}}), READY])
-    server = powercontext_scripted(lambda request, peer: next(answers))
-    manager = powercontext_manager(server.base_url)
-    assert manager.get_context(OWNER, query="refund") == ""
-    assert manager.get_context(OWNER, query="refund") != ""
-    assert server.connections == 2
-
-
 def test_the_largest_legitimate_reply_is_accepted(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
     text = "\x01" * 32768
     server = powercontext_scripted(always(json_reply(200, prepared(text))))

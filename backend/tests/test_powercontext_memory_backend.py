@@ -86,6 +86,25 @@ def test_anyone_but_the_owner_gets_nothing_and_causes_no_request(user_id: Any, p
     assert server.connections == 0
 
 
+class Unstrippable(str):
+    """Refuses to be looked at."""
+
+    def strip(self, *characters: Any) -> str:
+        raise RuntimeError
+
+
+def test_no_query_makes_a_recall_raise(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    assert powercontext_manager(powercontext_scripted(always(READY)).base_url).get_context(OWNER, query=Unstrippable("refund")) == ""
+
+
+def test_direct_construction_quotes_nothing(powercontext_environment: Configure) -> None:
+    wrong: list[dict[str, Any]] = [{"backend_config": "canary"}, {"backend_config": {"storage_path": "canary"}, "mode": "tool"}, {"backend_config": ["canary"]}]
+    for arguments in wrong:
+        with pytest.raises(ValueError, match="PowerContextMemoryManager") as caught:
+            PowerContextMemoryManager(**arguments)
+        assert "canary" not in str(caught.value)
+
+
 @pytest.mark.parametrize("query", [None, "", "   ", "\n\t", "\u3000", 5, ["text"]], ids=repr)
 def test_without_a_request_to_search_for_there_is_no_request(query: Any, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(READY))
@@ -212,6 +231,7 @@ def test_after_close_calls_return_quietly(powercontext_manager: BuildManager, po
     manager.close()
     with caplog.at_level(logging.DEBUG):
         assert manager.get_context(OWNER, query="refund") == ""
+        manager.warm()
         manager.add("t-1", [], user_id=OWNER)
     assert server.connections == 0
     assert caplog.records == []

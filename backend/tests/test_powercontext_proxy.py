@@ -71,7 +71,20 @@ def test_a_proxy_that_never_answers_ends_within_the_limit_and_nothing_was_sent(p
     client.close()
 
 
-@pytest.mark.parametrize("no_proxy", ["powercontext.example.com", "example.com", ".example.com", "*", "localhost,powercontext.example.com"])
+def test_a_tunnel_whose_handshake_fails_does_not_block_the_next_recall(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_and_hang_up(request: Request, peer: Peer) -> None:
+        peer.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+    proxy = powercontext_scripted(open_and_hang_up)
+    monkeypatch.setenv("HTTPS_PROXY", proxy.base_url)
+    manager = powercontext_manager(REMOTE, recall_timeout_seconds="1.0")
+    started = time.monotonic()
+    assert [manager.get_context(OWNER, query="refund") for _ in range(3)] == ["", "", ""]
+    assert time.monotonic() - started < 1.0
+    assert len(proxy.requests) == 3
+
+
+@pytest.mark.parametrize("no_proxy", ["powercontext.example.com:443", "other, *", "https://powercontext.example.com", "powercontext.example.com", "example.com", ".example.com", "*", "localhost,powercontext.example.com"])
 def test_no_proxy_is_honoured(no_proxy: str, powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.com:3128")
     monkeypatch.setenv("NO_PROXY", no_proxy)

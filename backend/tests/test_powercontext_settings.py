@@ -33,7 +33,7 @@ def test_the_defaults_are_those_of_the_design(powercontext_environment: Configur
     "changes",
     [
         {"base_url": "http://localhost:8000"}, {"base_url": "http://LOCALHOST"}, {"base_url": "http://127.8.9.1:80/prefix/"}, {"base_url": "http://[::1]:8000"},
-        {"base_url": REMOTE}, {"base_url": f"{REMOTE}:8443/memory"}, {"token": None}, {"scope_id": "a b"}, {"scope_id": "x" * 256}, {"scope_id": "范围"},
+        {"base_url": REMOTE}, {"base_url": "https://xn--n3h.net"}, {"base_url": f"{REMOTE}:8443/memory"}, {"token": None}, {"scope_id": "a b"}, {"scope_id": "x" * 256}, {"scope_id": "范围"},
         {"owner_user_id": "user.name@example.com"}, {"max_bytes": "512"}, {"max_bytes": "32768"}, {"recall_timeout_seconds": "4"},
         {"recall_timeout_seconds": "0.001"}, {"remember_timeout_seconds": "600"}, {"recall_query": "focused"}, {"recall_query": "full"},
     ],
@@ -52,10 +52,10 @@ def test_good_settings_are_accepted(changes: dict[str, str | None], powercontext
             "http://localhost.", "http://sub.localhost", "http://[::ffff:127.0.0.1]", "http://127.1", "http://127.0.0.1.example.com", "https://user@example.com",
             "https://user:pw@example.com", "https://example.com?x=1", "https://example.com#x", "https://example.com/?", " https://example.com", "https://example.com ",
             "https://exa mple.com", "https://example.com\n", "https://example.com:99999", "https://example.com:0", "https://example.com:x", "https://[::1",
-            "http://127.0.0.1\\@example.com", "https://\udcff.example.com",
+            "http://127.0.0.1\\@example.com", "https://\udcff.example.com", "https://example.com/\udcff", "https://[secret-host",
         )],
         *[("owner_user_id", owner) for owner in (None, "", " ", "default", " u-1", "u-1 ", "u-1\n", "\udcff")],
-        *[("scope_id", scope) for scope in (None, "", " ", " scp", "scp\t", "x" * 257, "\udcff")],
+        *[("scope_id", scope) for scope in (None, "", " ", " scp", "scp\t", ".", "..", "x" * 257, "\udcff")],
         *[("token", token) for token in ("", " ", "tok en", "token\n", "tök", "\ttoken")],
         *[("max_bytes", number) for number in ("", "511", "32769", "8000.0", "8e3", "8_000", " 8000", "+8000", "-1", "true", "x", "٨٠٠٠", "9" * 5000)],
         *[("recall_timeout_seconds", number) for number in ("", "0", "0.0", "4.1", "-1", "nan", "inf", "1e0", "2,5", "2 ", "true", "None", "1_0")],
@@ -97,7 +97,7 @@ def test_a_token_is_required_away_from_this_machine(powercontext_environment: Co
     powercontext_environment(base_url=REMOTE, token=None)
     with pytest.raises(
         PowerContextConfigurationError,
-        match=r"POWERCONTEXT_DEERFLOW_TOKEN must be .* only if PowerContext is on this machine",
+        match=r"POWERCONTEXT_DEERFLOW_TOKEN is not set .*; it must be .* only if PowerContext is on this machine",
     ):
         load_settings()
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -81,11 +80,26 @@ def powercontext_scripted() -> Iterator[StartScripted]:
 
 
 @pytest.fixture(scope="session")
-def powercontext_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
-    """Return a real PowerContext server, one for the whole run."""
-    executable = find_executable()
-    if executable is None:
-        pytest.skip("no PowerContext server here: install powercontext[cli,server], or name its command in POWERCONTEXT_TEST_SERVER")
-    folder: Path = tmp_path_factory.mktemp("powercontext")
-    with RealServer(folder, executable=executable) as server:
-        yield server
+def powercontext_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RealServer]]:
+    """Return a function that starts a real server of a version, once for the whole run."""
+    started: dict[str, RealServer] = {}
+
+    def server_of(version: str) -> RealServer:
+        executable = find_executable(version)
+        if executable is None:
+            pytest.skip(f"no PowerContext {version} here: make test-servers installs it, or POWERCONTEXT_TEST_SERVER names its command")
+        if version not in started:
+            server = RealServer(tmp_path_factory.mktemp(f"powercontext-{version}"), executable=executable)
+            server.start()
+            started[version] = server
+        return started[version]
+
+    yield server_of
+    for server in started.values():
+        server.stop()
+
+
+@pytest.fixture
+def powercontext_server(powercontext_servers: Callable[[str], RealServer]) -> RealServer:
+    """Return the run's PowerContext 1.4.1."""
+    return powercontext_servers("1.4.1")

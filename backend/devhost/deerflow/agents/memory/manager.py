@@ -158,12 +158,16 @@ _lock = threading.Lock()
 _manager: MemoryManager | None = None
 
 
-def memory_section() -> dict[str, Any]:
-    """Return ``memory:`` of the config.yaml that ``DEER_FLOW_CONFIG_PATH`` names, or of the one in this folder."""
+def read_config() -> dict[str, Any]:
+    """Return the config.yaml that ``DEER_FLOW_CONFIG_PATH`` names, or the one in this folder."""
     import yaml
 
-    text = Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml")).read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text)["memory"])
+    return dict(yaml.safe_load(Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml")).read_text(encoding="utf-8")))
+
+
+def memory_section() -> dict[str, Any]:
+    """Return its ``memory:``."""
+    return dict(read_config()["memory"])
 
 
 def get_memory_manager() -> MemoryManager:

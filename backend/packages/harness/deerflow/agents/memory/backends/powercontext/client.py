@@ -15,11 +15,17 @@ from .errors import (
     PowerContextStatusError,
     PowerContextUnavailableError,
 )
-from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, ErrorReply, PreparedContext, Readiness, Scope, ServerInfo
+from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, ErrorReply, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo
 from .transport import Reply, Transport
 
 # 32 KiB of text is six times that when every byte is escaped as \\u00XX; the rest is the envelope.
 MAX_RESPONSE_BYTES: Final = 6 * 32768 + 8192
+
+MAX_HITS: Final = 50
+"""The most hits a search returns (1.4.1 and 1.2.0)."""
+
+# As many memories of 8192 bytes each, with six bytes for one, and their envelopes.
+MAX_SEARCH_RESPONSE_BYTES: Final = MAX_HITS * (6 * 8192 + 1024)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -67,6 +73,22 @@ class PowerContextClient:
             raise PowerContextResponseError("the text is over the budget", operation=operation, may_have_been_sent=True, request_id=reply.request_id)
         return prepared.content or ""
 
+    def remember_memory(self, kind: str, text: str, *, timeout_seconds: float) -> Remembered:
+        """Store ``text`` as it is, once, on a connection of its own.
+
+        An error whose ``may_have_been_sent`` is set does not say whether the server stored it: it goes on after we gave up.
+        """
+        payload = {"scope_id": self._settings.scope_id.get_secret_value(), "kind": kind, "text": text}
+        reply = self._call("remember_memory", "/v1/memory/remember", payload, timeout_seconds=timeout_seconds, own_connection=True)
+        return Remembered.parse("remember_memory", _success("remember_memory", reply))
+
+    def search_memory(self, query: str, *, timeout_seconds: float) -> list[Hit]:
+        """Return up to ``MAX_HITS`` memories that have words of ``query``, by the server's text index (mode ``fts``)."""
+        scope_id = self._settings.scope_id.get_secret_value()
+        payload = {"scope_id": scope_id, "query": query[:MAX_QUERY_CHARACTERS], "mode": "fts", "limit": MAX_HITS}
+        reply = self._call("search_memory", "/v1/memory/search", payload, timeout_seconds=timeout_seconds, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
+        return SearchReply.parse("search_memory", _success("search_memory", reply)).hits
+
     def get_readiness(self, *, timeout_seconds: float) -> Readiness:
         """Return what the server says of itself. It answers without a token, and also when it is not ready."""
         reply = self._call("get_readiness", "/health/ready", timeout_seconds=timeout_seconds)
@@ -83,11 +105,30 @@ class PowerContextClient:
         """Return the configured Scope, which proves that it exists and that the token may see it."""
         path = "/v1/scopes/" + quote(self._settings.scope_id.get_secret_value(), safe="")
         reply = self._call("get_scope", path, timeout_seconds=timeout_seconds)
-        return Scope.parse("get_scope", _success("get_scope", reply))
+        scope = Scope.parse("get_scope", _success("get_scope", reply))
+        if scope.scope_id != self._settings.scope_id.get_secret_value():
+            raise PowerContextResponseError("the reply is about another Scope", operation="get_scope", may_have_been_sent=True, request_id=reply.request_id)
+        return scope
 
-    def _call(self, operation: str, path: str, payload: dict[str, Any] | None = None, *, timeout_seconds: float) -> Reply:
+    def _call(
+        self,
+        operation: str,
+        path: str,
+        payload: dict[str, Any] | None = None,
+        *,
+        timeout_seconds: float,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        own_connection: bool = False,
+    ) -> Reply:
         content = None if payload is None else json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-        return self._transport.exchange(operation, path, content, timeout_seconds=timeout_seconds, max_response_bytes=MAX_RESPONSE_BYTES)
+        return self._transport.exchange(
+            operation,
+            path,
+            content,
+            timeout_seconds=timeout_seconds,
+            max_response_bytes=max_response_bytes,
+            own_connection=own_connection,
+        )
 
 
 def _success(operation: str, reply: Reply) -> Reply:

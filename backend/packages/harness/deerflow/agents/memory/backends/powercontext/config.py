@@ -26,7 +26,7 @@ from pydantic import (
 
 from .errors import PowerContextConfigurationError
 from .identity import is_usable_user_id
-from .proxy import environment_proxy, has_usable_address
+from .proxy import environment_proxy, has_usable_address, host_of
 
 ENVIRONMENT_PREFIX: Final = "POWERCONTEXT_DEERFLOW_"
 
@@ -77,14 +77,14 @@ def _server_url(base_url: object) -> httpx.URL | None:
     """Return the parsed ``base_url``, or ``None`` if it is not one we may send memory to."""
     try:
         url = httpx.URL(base_url) if isinstance(base_url, str) else httpx.URL()
-    except httpx.InvalidURL:
+    except (httpx.InvalidURL, UnicodeError):
         return None
-    safe = url.scheme == "https" or (url.scheme == "http" and is_loopback(url.host))
+    safe = url.scheme == "https" or (url.scheme == "http" and is_loopback(host_of(url)))
     return url if safe and has_usable_address(url) and not re.search(r"[\s@?#]", str(base_url)) else None
 
 
 class PowerContextSettings(BaseModel):
-    """The validated settings. What is secret or personal shows in no ``repr``, dump or pickle."""
+    """The validated settings. Token, owner and Scope show in no ``repr``, dump or pickle, and the URL in no ``repr``."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 
@@ -117,7 +117,7 @@ class PowerContextSettings(BaseModel):
     @classmethod
     def _check_identifier(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
         text = value.get_secret_value()
-        fits = is_usable_user_id(text) if info.field_name == "owner_user_id" else len(text) <= 256
+        fits = is_usable_user_id(text) if info.field_name == "owner_user_id" else len(text) <= 256 and text not in (".", "..")
         if not fits or not _is_text(text):
             raise ValueError
         return value
@@ -127,7 +127,7 @@ class PowerContextSettings(BaseModel):
     def _check_token(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
         if value is None:
             url = _server_url(info.data.get("base_url"))
-            if url is not None and not is_loopback(url.host):
+            if url is not None and not is_loopback(host_of(url)):
                 raise ValueError
         elif not _TOKEN.fullmatch(value.get_secret_value()):
             raise ValueError
@@ -170,21 +170,22 @@ def _read_environment() -> PowerContextSettings | str:
     values: dict[str, Any] = {name: given[variable] for variable, name in VARIABLES.items() if variable in given}
     url = _server_url(values.get("base_url"))
     try:
-        values["proxy_url"] = environment_proxy(url) if url is not None and not is_loopback(url.host) else None
+        values["proxy_url"] = environment_proxy(url) if url is not None and not is_loopback(host_of(url)) else None
     except PowerContextConfigurationError as error:
         faults.append(str(error))
     try:
         settings = PowerContextSettings.model_validate(values)
     except ValidationError as error:
-        faults += [_sentence(str(fault["loc"][0]), fault["type"]) for fault in error.errors(include_input=False, include_context=False, include_url=False)]
+        faults += [_sentence(str(fault["loc"][0]), given) for fault in error.errors(include_input=False, include_context=False, include_url=False)]
     if faults:
         return "\n- ".join(["PowerContext memory is not configured. Mend this in the Gateway's environment and restart it:", *faults])
     return settings
 
 
-def _sentence(name: str, fault: str) -> str:
-    problem = f"is not set ({PowerContextSettings.model_fields[name].description}); it " if fault == "missing" else ""
-    return f"{ENVIRONMENT_PREFIX}{name.upper()} {problem}{_REMEDIES[name]}"
+def _sentence(name: str, given: Mapping[str, str]) -> str:
+    variable = ENVIRONMENT_PREFIX + name.upper()
+    problem = "" if variable in given else f"is not set ({PowerContextSettings.model_fields[name].description}); it "
+    return f"{variable} {problem}{_REMEDIES[name]}"
 
 
 _YAML_ALTERNATIVES: Final = {
@@ -208,17 +209,14 @@ def parse_backend_config(backend_config: object) -> ReadPolicy:
     config = {} if backend_config is None else backend_config
     if not isinstance(config, Mapping):
         raise PowerContextConfigurationError("memory.backend_config must be a mapping, such as {}")
-    faults = [_yaml_fault(str(key)) for key in config if key not in ("storage_path", "should_keep_hidden_message", "failure_policy")]
+    keys = [str(key) for key in config if key not in ("storage_path", "should_keep_hidden_message", "failure_policy")]
+    moved = {key: name for key in keys for name, others in _YAML_ALTERNATIVES.items() if key == name or key in others}
+    faults = [f"memory.backend_config.{key} is not read from YAML: set {ENVIRONMENT_PREFIX}{name.upper()} in the Gateway's environment and remove it" for key, name in moved.items()]
+    if foreign := [key[:40] for key in keys if key not in moved]:
+        faults.append(f"memory.backend_config has what belongs to another backend; remove {', '.join(foreign)}")
     policy = config.get("failure_policy", {"read": "fail_open"})
     if policy not in ({"read": "fail_open"}, {"read": "fail_closed"}):
         faults.append("memory.backend_config.failure_policy must be {read: fail_open} or {read: fail_closed}, or absent")
     if faults:
         raise PowerContextConfigurationError("\n- ".join(["PowerContext memory is not configured. Mend this in config.yaml and restart the Gateway:", *faults]))
     return "fail_closed" if policy == {"read": "fail_closed"} else "fail_open"
-
-
-def _yaml_fault(key: str) -> str:
-    for name, alternatives in _YAML_ALTERNATIVES.items():
-        if key == name or key in alternatives:
-            return f"memory.backend_config.{key} is not read from YAML; set {ENVIRONMENT_PREFIX}{name.upper()} in the Gateway's environment and remove it here"
-    return f"memory.backend_config.{key[:60]} is not an option of this backend; remove it (YAML may give failure_policy, the environment gives {', '.join(VARIABLES)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import threading
 import time
@@ -35,12 +36,16 @@ class Connections:
     def __init__(self, settings: PowerContextSettings) -> None:
         self._proxy_url = settings.proxy_url
         self._tls = _tls_context() if settings.base_url.startswith("https:") else None
+        self.closed = False
+        self._start()
+
+    def _start(self) -> None:
+        self._process_id = os.getpid()
         self._network = DeadlineBackend()
         self._lock = threading.Lock()
         self._idle: list[httpcore.ConnectionPool] = []
         self._waiting: deque[Future[httpcore.ConnectionPool]] = deque()
         self._lent = 0
-        self.closed = False
 
     def acquire(self, deadline: float) -> httpcore.ConnectionPool:
         """Lend a connection, the most recently used one if there is a choice. The caller gives it to ``release``.
@@ -48,6 +53,8 @@ class Connections:
         Raises:
             httpcore.PoolTimeout: None came free before ``deadline``, a point on ``time.monotonic()``.
         """
+        if self._process_id != os.getpid():  # a forked child: the parent goes on using the sockets it shares with us
+            self._start()
         with self._lock:
             if self._lent < MAX_CONNECTIONS:
                 connection = self._idle.pop() if self._idle else self._open()
@@ -104,8 +111,10 @@ class Connections:
 
 
 def _tls_context() -> ssl.SSLContext:
-    try:
-        return httpx.create_ssl_context()  # honours SSL_CERT_FILE and SSL_CERT_DIR
-    except OSError:  # ssl.SSLError is one
-        pass
+    folder = os.environ.get("SSL_CERT_DIR")
+    if not folder or os.environ.get("SSL_CERT_FILE") or os.path.isdir(folder):  # a folder that is not there would pass for an empty one
+        try:
+            return httpx.create_ssl_context()  # honours both
+        except OSError:  # ssl.SSLError is one
+            pass
     raise PowerContextConfigurationError("SSL_CERT_FILE or SSL_CERT_DIR does not name certificates that can be read; correct it, or unset it for this process")

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import PrivateAttr
+from pydantic import ConfigDict, PrivateAttr
 
 from deerflow.agents.memory import manager as contract
 
@@ -35,6 +35,8 @@ class PowerContextMemoryManager(contract.MemoryManager):
     Raises:
         PowerContextConfigurationError: The environment or ``backend_config`` is wrong; nothing is contacted.
     """
+
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     _settings: PowerContextSettings = PrivateAttr()
     _read_policy: ReadPolicy = PrivateAttr()
@@ -100,10 +102,12 @@ class PowerContextMemoryManager(contract.MemoryManager):
         if not is_owner(user_id, self._settings.owner_user_id.get_secret_value()):
             return ""
         self._recall_log.query_seen(query)
-        if not isinstance(query, str) or not query.strip() or self._client.closed:
+        if not isinstance(query, str) or self._client.closed:
             return ""
         started = time.monotonic()
         try:
+            if not query.strip():
+                return ""
             context = self._client.prepare_context(self._query_of(query), timeout_seconds=self._settings.recall_timeout_seconds)
         except Exception as error:  # noqa: BLE001 - the host's boundary: whatever went wrong, the policy decides
             if self._client.closed:
@@ -160,6 +164,8 @@ class PowerContextMemoryManager(contract.MemoryManager):
 
         Returns ``None`` always: the host takes ``True`` and ``False`` for news of its tokenizer.
         """
+        if self._client.closed:
+            return
         started = time.monotonic()
         try:
             problem = check_server(self._client, timeout_seconds=self._settings.recall_timeout_seconds)

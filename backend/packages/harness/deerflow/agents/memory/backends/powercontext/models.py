@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -29,6 +29,9 @@ ERROR_CODES: Final = frozenset(
     }
 )
 """The server's error codes we may repeat. Any other word of a reply is the server's text, and stays out of logs and messages."""
+
+
+_Identifier = Annotated[str, Field(pattern=r"^[\x21-\x7E]{1,128}$")]
 
 
 class _Response(BaseModel):
@@ -89,6 +92,78 @@ class Scope(_Response):
     """``GET /v1/scopes/{scope_id}``."""
 
     scope_id: str = Field(repr=False)
+
+
+class ArtifactReference(_Response):
+    """Names one revision of an artifact. Since 1.3 it is a memory's citation."""
+
+    family: _Identifier
+    artifact_id: _Identifier
+    revision: int = Field(ge=1)
+
+
+class EntryCitation(_Response):
+    """A memory's citation before 1.3."""
+
+    memory_ref: ArtifactReference
+    entry_id: _Identifier
+    entry_version_id: _Identifier
+
+
+Citation = ArtifactReference | EntryCitation
+
+
+class Remembered(_Response):
+    """``POST /v1/memory/remember``, in either generation.
+
+    Attributes:
+        changed: Whether a memory was added. Before 1.3 a text the server has is not added again; since 1.3 it is.
+        citation: The added memory's.
+        memory_revision: The Memory's revision, which servers before 1.3 tell.
+    """
+
+    changed: bool
+    citation: Citation | None
+    memory_revision: ArtifactReference | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, reply: Any) -> Any:
+        match reply:
+            case {"changed": changed, "records": [{"artifact": citation}, *_]}:
+                return {"changed": changed, "citation": citation}
+            case {"changed": False, "records": []}:
+                return {"changed": False, "citation": None}
+            case {"memory": revision, "entry": {"citation": citation}}:
+                return {"changed": True, "citation": citation, "memory_revision": revision}
+            case {"memory": revision, "entry": None}:
+                return {"changed": False, "citation": None, "memory_revision": revision}
+        raise ValueError
+
+
+class Hit(_Response):
+    """A memory that ``POST /v1/memory/search`` found, in either generation. Before 1.3 its kind is not told."""
+
+    text: str = Field(repr=False)
+    citation: Citation
+    kind: str | None = Field(default=None, repr=False)
+    state: str = "active"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, hit: Any) -> Any:
+        match hit:
+            case {"memory": {"artifact": citation, "text": text, "kind": kind, "state": state}}:
+                return {"text": text, "citation": citation, "kind": kind, "state": state}
+            case {"citation": citation, "text": text}:
+                return {"text": text, "citation": citation}
+        raise ValueError
+
+
+class SearchReply(_Response):
+    """``POST /v1/memory/search``."""
+
+    hits: list[Hit]
 
 
 class _Error(_Response):

@@ -37,17 +37,32 @@ def time_left(deadline: float | None, expired: type[httpcore.TimeoutException]) 
 
 
 class DeadlineStream(httpcore.NetworkStream):
-    """A connected socket whose operations end at the deadline given as ``timeout``."""
+    """A connected socket whose operations end at the deadline given as ``timeout``, and which counts what a reply is made of.
+
+    Attributes:
+        head_bytes: The length of the reply's head, 0 until its end was read.
+        received_bytes: All that was read since the last write.
+    """
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
+        self._head = bytearray()
+        self.head_bytes = 0
+        self.received_bytes = 0
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read what has arrived; ``httpcore.ReadTimeout`` after the deadline."""
-        return self._stream.read(max_bytes, time_left(timeout, httpcore.ReadTimeout))
+        data = self._stream.read(max_bytes, time_left(timeout, httpcore.ReadTimeout))
+        self.received_bytes += len(data)
+        if not self.head_bytes:
+            self._head += data
+            self.head_bytes = self._head.find(b"\r\n\r\n") + 4 if b"\r\n\r\n" in self._head else 0
+        return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send all of ``buffer``; ``httpcore.WriteTimeout`` after the deadline."""
+        self._head.clear()
+        self.head_bytes = self.received_bytes = 0
         # httpcore's own stream would grant the whole limit again to each send of a buffer that goes out in pieces.
         connection: socket.socket = self._stream.get_extra_info("socket")
         rest = memoryview(buffer)

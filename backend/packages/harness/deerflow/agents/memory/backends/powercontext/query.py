@@ -57,7 +57,7 @@ _ASKING = re.compile(
 _LEAD_IN = re.compile(r"(?:(?:then|also|and|next|finally|first|second|third|lastly|now|afterwards|so|ok|okay|hi|hello|hey|just|but)\b[\s,:]*){1,3}", re.IGNORECASE)
 _BEFORE_A_VERB = frozenset(["please", "can", "could", "would", "will", "you", "help", "me", "us", "i", "need", "want", "to", "and", "or", "then", "also", "now", "just"])
 _FIRST_WORD = re.compile(r"\W*([A-Za-z]+)")
-_CHINESE_CUT = re.compile("|".join(sorted(CHINESE_CUTS, key=len, reverse=True)))
+_CHINESE_CUT = re.compile("[一二三四五六七八九十百千两几多]+[个位份条篇张封次名家款台项件套种页]|" + "|".join(sorted(CHINESE_CUTS, key=len, reverse=True)))
 
 
 def focused_query(request: str) -> str:
@@ -127,21 +127,21 @@ def _prose(request: str) -> str:
     for line in request.split("\n"):
         if _FENCE.match(line):
             fenced = not fenced
-        elif not fenced and not _is_machine_text(line):
-            lines.append(_CHUNK.sub(lambda chunk: _without_addresses(chunk[0]), line))
+        elif not fenced and not _MACHINE_LINE.match(line) and not _is_mostly_signs(line := _CHUNK.sub(_without_address, line)):
+            lines.append(line)
     prose = "\n".join(lines)
     return prose if _TOKEN.search(prose) else request
 
 
-def _is_machine_text(line: str) -> bool:
-    """Tell a line of a log, a table or code from one a person wrote."""
-    if _MACHINE_LINE.match(line):
-        return True
+def _is_mostly_signs(line: str) -> bool:
+    """Tell a line of code, data or a table from one a person wrote."""
     letters = sum(map(str.isalpha, line))
     return len(line) - letters - line.count(" ") > 0.3 * letters and not _BULLET.match(line)
 
 
-def _without_addresses(chunk: str) -> str:
+def _without_address(match: re.Match[str]) -> str:
+    """Return a space for a URL, a path or a file, else the chunk as words."""
+    chunk = match[0]
     if "://" in chunk or chunk.startswith(("www.", "/", "./", "../", "~/")) or chunk.count("/") > 1 or "\\" in chunk:
         return " "
     return " " if _FILE.fullmatch(chunk) and chunk.count(".") == 1 and chunk[-1] not in ".!?" else chunk.replace("/", " ")

@@ -19,7 +19,7 @@ import httpx
 from .config import PowerContextSettings
 from .connections import Connections
 from .errors import PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
-from .network import HandshakeError, NameLookupError
+from .network import DeadlineStream, HandshakeError, NameLookupError
 
 _REQUEST_ID = re.compile(rb"[0-9a-f]{16}")
 
@@ -121,7 +121,8 @@ class Transport:
             url=httpcore.URL(scheme=scheme, host=host, port=port, target=self._path + path.encode("ascii")),
             headers=headers,
             content=body,
-            extensions={"timeout": {"connect": deadline, "write": deadline, "read": deadline}},
+            # httpcore hands the first three down to the sockets, to which they are a point in time; the fourth it keeps to itself.
+            extensions={"timeout": {"connect": deadline, "write": deadline, "read": deadline, "pool": 0.0}},
         )
 
 
@@ -144,14 +145,25 @@ class _BodyTooLargeError(Exception):
 def _send(connection: httpcore.ConnectionPool, request: httpcore.Request, max_response_bytes: int, own_connection: bool) -> Reply:
     if own_connection:
         connection.close()
-    response = connection.handle_request(request)
+    reusable = False
     try:
-        body = _read_body(response, max_response_bytes)
+        response = connection.handle_request(request)
+        try:
+            body = _read_body(response, max_response_bytes)
+        finally:
+            response.close()
+        # After a 500 the server closes the connection without saying so.
+        reusable = not own_connection and response.status < 500 and _ends_with(response, body)
+        return Reply(response.status, body, _request_id(response))
     finally:
-        response.close()
-    if own_connection or response.status >= 500:  # after a 500 the server closes the connection without saying so
-        connection.close()
-    return Reply(response.status, body, _request_id(response))
+        if not reusable:
+            connection.close()  # also what httpcore left half open: a tunnel whose handshake failed would block the next request
+
+
+def _ends_with(response: httpcore.Response, body: bytes) -> bool:
+    """Tell whether the bytes read end with ``body``. What comes behind it would be taken for the answer to the next request."""
+    stream = response.extensions["network_stream"]
+    return isinstance(stream, DeadlineStream) and stream.head_bytes + len(body) == stream.received_bytes
 
 
 def _read_body(response: httpcore.Response, limit: int) -> bytes:

@@ -1,0 +1,186 @@
+"""Saving one memory: look up, write once, read back. What comes out is only what the server confirmed.
+
+A client's time-out does not cancel a write (50 of 50 abandoned writes were committed on 1.4.1), servers since 1.3 store an identical
+text again, and there is no idempotency key. So a write is never repeated, and one whose end is not known is looked for, once.
+"""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from .client import PowerContextClient
+from .errors import (
+    PowerContextAuthenticationError,
+    PowerContextConnectionError,
+    PowerContextError,
+    PowerContextScopeNotFoundError,
+    PowerContextStatusError,
+    PowerContextTimeoutError,
+)
+from .models import ArtifactReference, Citation, Hit
+
+KINDS: Final = ("fact", "preference", "decision", "constraint", "convention")
+MAX_TEXT_BYTES: Final = 8192
+"""The API's limit of ``text``: UTF-8 bytes, after NFC and strip (1.4.1 and 1.2.0)."""
+
+# Three steps end within 27 s, and DeerFlow gives up at 30, whatever the settings allow.
+MAX_STEP_SECONDS: Final = 9.0
+
+Reason = Literal["empty", "too_long", "not_unicode", "unknown_kind", "token", "scope", "unreachable", "overloaded", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The server confirmed the memory."""
+
+    citation: Citation
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadySaved:
+    """The server had this memory; nothing was added.
+
+    Attributes:
+        citation: The server's, or ``None`` if no bounded look-up told it.
+        memory_revision: The Memory's revision, which servers before 1.3 tell.
+    """
+
+    citation: Citation | None
+    memory_revision: ArtifactReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotSaved:
+    """The server has not got it, for certain.
+
+    Attributes:
+        reason: Why.
+        error: What the exchange said, unless the text was refused before any.
+    """
+
+    reason: Reason
+    error: PowerContextError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The request may have reached the server, and nothing tells whether it stored the text, now or in a moment."""
+
+    error: PowerContextError
+
+
+Outcome = Saved | AlreadySaved | NotSaved | Unknown
+
+
+def normalize(text: str) -> str:
+    """Return ``text`` as the server stores it: NFC, without white space around it."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def refusal(kind: object, text: object) -> NotSaved | None:
+    """Return why a memory cannot be saved, without asking the server, or ``None``."""
+    if kind not in KINDS:
+        return NotSaved("unknown_kind")
+    if not isinstance(text, str) or not normalize(text):
+        return NotSaved("empty")
+    try:
+        size = len(normalize(text).encode())
+    except UnicodeEncodeError:
+        return NotSaved("not_unicode")
+    return NotSaved("too_long") if size > MAX_TEXT_BYTES else None
+
+
+class Saver:
+    """Saves memories through ``client``. Safe for any number of threads; an identical save under way is waited for, not repeated."""
+
+    def __init__(self, client: PowerContextClient, *, step_timeout_seconds: float) -> None:
+        self._client = client
+        self._step_seconds = min(step_timeout_seconds, MAX_STEP_SECONDS)
+        self._lock = threading.Lock()
+        self._under_way: dict[tuple[str, str], Future[Outcome]] = {}
+
+    def save(self, kind: Any, text: Any) -> Outcome:
+        """Save ``text`` as a memory of ``kind`` and return what became of it, within 28 s. Anything but a good text is refused."""
+        refused = refusal(kind, text)
+        if refused is not None:
+            return refused
+        key = (kind, normalize(text))
+        with self._lock:
+            earlier = self._under_way.get(key)
+            if earlier is None:
+                mine: Future[Outcome] = Future()
+                self._under_way[key] = mine
+        if earlier is not None:
+            shared = earlier.result()
+            return AlreadySaved(shared.citation) if isinstance(shared, Saved) else shared
+        outcome: Outcome = Unknown(PowerContextError("the save was interrupted", operation="remember_memory", may_have_been_sent=True))
+        try:
+            outcome = self._save(*key)
+        finally:
+            with self._lock:
+                del self._under_way[key]
+            mine.set_result(outcome)  # also for whoever waits if this thread is torn down
+        return outcome
+
+    def _save(self, kind: str, text: str) -> Outcome:
+        try:
+            known = self._find(kind, text)
+        except (PowerContextAuthenticationError, PowerContextScopeNotFoundError) as error:
+            return NotSaved(_reason(error), error)
+        except PowerContextError:
+            known = None
+        if known is not None and known.kind is not None:
+            return AlreadySaved(known.citation)
+        try:
+            written = self._client.remember_memory(kind, text, timeout_seconds=self._step_seconds)
+        except PowerContextError as error:
+            return self._after_failed_write(kind, text, known, error)
+        if written.changed and written.citation is not None:
+            return Saved(written.citation)
+        found = known or self._try_to_find(kind, text)
+        return AlreadySaved(written.citation or (found.citation if found else None), written.memory_revision)
+
+    def _after_failed_write(self, kind: str, text: str, known: Hit | None, error: PowerContextError) -> Outcome:
+        if _proves_not_saved(error):
+            return NotSaved(_reason(error), error)
+        if known is not None:  # a server before 1.3, which had the text, of whatever kind, before the write
+            return AlreadySaved(known.citation)
+        found = self._try_to_find(kind, text)
+        return Saved(found.citation) if found else Unknown(error)
+
+    def _try_to_find(self, kind: str, text: str) -> Hit | None:
+        try:
+            return self._find(kind, text)
+        except PowerContextError:
+            return None
+
+    def _find(self, kind: str, text: str) -> Hit | None:
+        """Return the active memory with exactly this text and, where the server tells it, this kind."""
+        hits = self._client.search_memory(text, timeout_seconds=self._step_seconds)
+        for hit in hits:
+            if hit.state == "active" and normalize(hit.text) == text and hit.kind in (None, kind):
+                return hit
+        return None
+
+
+def _proves_not_saved(error: PowerContextError) -> bool:
+    """Tell whether the server cannot have stored the text: it got no request, or refused it before doing anything."""
+    if not error.may_have_been_sent:
+        return True
+    if not isinstance(error, PowerContextStatusError):
+        return False
+    return 300 <= error.status_code < 500 or error.code == "server_overloaded"
+
+
+def _reason(error: PowerContextError) -> Reason:
+    if isinstance(error, PowerContextAuthenticationError):
+        return "token"
+    if isinstance(error, PowerContextScopeNotFoundError):
+        return "scope"
+    if isinstance(error, PowerContextConnectionError | PowerContextTimeoutError):
+        return "unreachable"
+    return "overloaded" if isinstance(error, PowerContextStatusError) and error.code == "server_overloaded" else "refused"
