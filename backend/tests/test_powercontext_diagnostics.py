@@ -41,7 +41,26 @@ def test_one_warning_when_recall_breaks_and_one_info_when_it_is_back(powercontex
     assert warning.startswith(f"PowerContext recall failed: {facts}")
     assert warning.endswith(" ms. Conversations start without memory until it is back.")
     assert lines(log, logging.INFO) == ["PowerContext recall is back after 3 failed calls."]
-    assert len(lines(log, logging.DEBUG)) == 2
+    assert [line.split(",")[0] for line in lines(log, logging.DEBUG)] == [
+        "PowerContext recall: 34 bytes",
+        "PowerContext recall failed: PowerContextUnavailableError",
+        "PowerContext recall failed: PowerContextUnavailableError",
+        "PowerContext recall: 34 bytes",
+        "PowerContext recall: 34 bytes",
+    ]
+
+
+def test_the_warning_says_what_a_failure_does_under_the_policy(powercontext_manager: BuildManager, log: Any) -> None:
+    manager = powercontext_manager("http://127.0.0.1:9", {"failure_policy": {"read": "fail_closed"}})
+    with pytest.raises(RuntimeError):
+        manager.get_context(OWNER, query=QUERY)
+    [warning] = lines(log, logging.WARNING)
+    assert warning.endswith(" ms. Runs of the owner stop until it is back.")
+
+
+def test_a_caller_who_gets_nothing_is_noted_at_debug(powercontext_manager: BuildManager, log: Any) -> None:
+    powercontext_manager("http://127.0.0.1:9").get_context("u-2", query=QUERY)
+    assert lines(log, logging.DEBUG) == ["PowerContext recall: the caller is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID and gets nothing."]
 
 
 def test_a_host_that_forwards_no_query_is_told_once(powercontext_manager: BuildManager, log: Any) -> None:

@@ -20,6 +20,7 @@ from .errors import (
 
 if TYPE_CHECKING:
     from .client import PowerContextClient
+    from .config import ReadPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,8 @@ logger = logging.getLogger(__name__)
 class RecallLog:
     """Counts failed recalls and logs the changes, not each call. Safe for any number of threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_policy: ReadPolicy) -> None:
+        self._consequence = "Conversations start without memory" if read_policy == "fail_open" else "Runs of the owner stop"
         self._lock = threading.Lock()
         self._failures = 0
         self._asked_about_query = False
@@ -37,14 +39,11 @@ class RecallLog:
         with self._lock:
             self._failures += 1
             level = logging.WARNING if self._failures == 1 else logging.DEBUG
-        logger.log(
-            level,
-            "PowerContext recall failed: %s. Conversations start without memory until it is back.",
-            describe(error, elapsed_seconds),
-        )
+        logger.log(level, "PowerContext recall failed: %s. %s until it is back.", describe(error, elapsed_seconds), self._consequence)
 
-    def succeeded(self) -> None:
-        """Note a recall that went well: an INFO if the one before failed."""
+    def succeeded(self, context_bytes: int, elapsed_seconds: float) -> None:
+        """Note a recall that went well: an INFO if the one before failed, else DEBUG."""
+        logger.debug("PowerContext recall: %d bytes, %.0f ms.", context_bytes, elapsed_seconds * 1000)
         if not self._failures:  # read without the lock: this is every healthy recall's path
             return
         with self._lock:

@@ -42,7 +42,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
     _read_policy: ReadPolicy = PrivateAttr()
     _client: PowerContextClient = PrivateAttr()
     _query_of: Callable[[str], str] = PrivateAttr()
-    _recall_log: RecallLog = PrivateAttr(default_factory=RecallLog)
+    _recall_log: RecallLog = PrivateAttr()
 
     @classmethod
     def from_config(
@@ -73,6 +73,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
         from .query import focused_query
 
         self._read_policy = parse_backend_config(self.backend_config)
+        self._recall_log = RecallLog(self._read_policy)
         self._settings = load_settings()
         self._query_of = focused_query if self._settings.recall_query == "focused" else str
         self._client = PowerContextClient(self._settings)
@@ -100,6 +101,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
                 2026). With ``fail_open`` a failure is ``""``.
         """
         if not is_owner(user_id, self._settings.owner_user_id.get_secret_value()):
+            logger.debug("PowerContext recall: the caller is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID and gets nothing.")
             return ""
         self._recall_log.query_seen(query)
         if not isinstance(query, str) or self._client.closed:
@@ -115,7 +117,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
             self._recall_log.failed(error, time.monotonic() - started)
             failure = type(error).__name__
         else:
-            self._recall_log.succeeded()
+            self._recall_log.succeeded(len(context.encode()), time.monotonic() - started)
             return context
         if self._read_policy == "fail_open":
             return ""
