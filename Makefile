@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test check format clean
+.PHONY: help install demo test test-servers audit check format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,16 +23,28 @@ demo: install ## Show a new conversation receiving a memory from a real PowerCon
 test: install ## Run the tests, with a real PowerContext server
 	@$(BIN)/python -m pytest
 
+test-servers: install .venv-1.2.0/installed ## Run the tests of both generations of PowerContext servers, 1.4.1 and 1.2.0
+	@$(BIN)/python -m pytest backend/tests/test_powercontext_servers.py
+
+.venv-1.2.0/installed: requirements-server-1.2.0.txt
+	@echo "Making .venv-1.2.0 and installing PowerContext 1.2.0 (about 450 MB, about a minute) ..."
+	@$(PYTHON) -m venv .venv-1.2.0
+	@.venv-1.2.0/bin/pip install --quiet --disable-pip-version-check -r requirements-server-1.2.0.txt
+	@touch $@
+
+audit: install ## Save through a bad network to a server that is killed again and again, and compare every claim with the store
+	@$(BIN)/python backend/scripts/audit.py
+
 check: install ## Formatting, lint and types; import rules and lengths are tests
 	@$(BIN)/ruff format --check --quiet $(SOURCES)
 	@$(BIN)/ruff check --quiet $(SOURCES)
 	@$(BIN)/ruff check --quiet --isolated --target-version py312 --line-length 240 --select E,F,I,UP \
 		--config 'lint.isort.known-first-party = ["deerflow", "app"]' $(SOURCES)/packages $(SOURCES)/tests # DeerFlow's own rules
-	@$(BIN)/mypy $(SOURCES)/packages/harness/deerflow $(SOURCES)/devhost $(SOURCES)/tests
+	@$(BIN)/mypy $(SOURCES)/packages/harness/deerflow $(SOURCES)/devhost $(SOURCES)/scripts $(SOURCES)/tests
 
 format: install ## Format the code
 	@$(BIN)/ruff format --quiet $(SOURCES)
 	@$(BIN)/ruff check --quiet --fix $(SOURCES)
 
 clean: ## Remove .venv and caches
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-1.2.0 .mypy_cache .pytest_cache .ruff_cache .hypothesis

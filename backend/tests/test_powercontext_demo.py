@@ -39,7 +39,7 @@ def test_an_interrupted_demo_cleans_up(number: signal.Signals, tmp_path: Path) -
     demo = start(tmp_path)
     assert demo.stdout is not None
     for line in demo.stdout:
-        if "Another host stores" in line:
+        if "The owner says" in line:
             demo.send_signal(number)
             break
     rest = demo.stdout.read()

@@ -42,11 +42,11 @@ def test_one_warning_when_recall_breaks_and_one_info_when_it_is_back(powercontex
     assert warning.endswith(" ms. Conversations start without memory until it is back.")
     assert lines(log, logging.INFO) == ["PowerContext recall is back after 3 failed calls."]
     assert [line.split(",")[0] for line in lines(log, logging.DEBUG)] == [
-        "PowerContext recall: 34 bytes",
+        "PowerContext recall: 33 bytes",
         "PowerContext recall failed: PowerContextUnavailableError",
         "PowerContext recall failed: PowerContextUnavailableError",
-        "PowerContext recall: 34 bytes",
-        "PowerContext recall: 34 bytes",
+        "PowerContext recall: 33 bytes",
+        "PowerContext recall: 33 bytes",
     ]
 
 

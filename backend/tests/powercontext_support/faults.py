@@ -65,7 +65,7 @@ def _status(status: int, code: str) -> Script:
     return always(json_reply(status, {"error": {"code": code, "message": "Server text.", "details": None}}))
 
 
-_SCRIPTS: dict[str, Script] = {
+SCRIPTS: dict[str, Script] = {
     "silent": _silent,
     "dripped headers": _dripped_headers,
     "dripped body": _dripped_body,
@@ -155,7 +155,7 @@ def _stalled_handshake() -> Iterator[str]:
 
 
 FAULTS: dict[str, Fault] = {
-    **{name: _scripted(script) for name, script in _SCRIPTS.items()},
+    **{name: _scripted(script) for name, script in SCRIPTS.items()},
     "refused": _refused,
     "black-holed connect": _black_hole,
     "hung name look-up": hung_name_lookup,

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 REQUEST_ID = "0123456789abcdef"
 
@@ -100,7 +100,7 @@ class ScriptedServer:
     _stopping: threading.Event = field(default_factory=threading.Event)
     _open: list[socket.socket] = field(default_factory=list)
 
-    def __enter__(self) -> ScriptedServer:
+    def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port = int(self._listener.getsockname()[1])
         self.base_url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
@@ -108,6 +108,8 @@ class ScriptedServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+        if self._stopping.is_set():
+            return
         self._stopping.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -140,6 +140,12 @@ class Remembered(_Response):
                 return {"changed": False, "citation": None, "memory_revision": revision}
         raise ValueError
 
+    @model_validator(mode="after")
+    def _check_citation(self) -> Self:
+        if self.changed and self.citation is None:
+            raise ValueError
+        return self
+
 
 class Hit(_Response):
     """A memory that ``POST /v1/memory/search`` found, in either generation. Before 1.3 its kind is not told."""

@@ -5,6 +5,7 @@ Enabled by ``plugins: [{use: "deerflow.agents.memory.backends.powercontext.remem
 
 from __future__ import annotations
 
+import atexit
 import logging
 import time
 from collections.abc import Mapping
@@ -82,7 +83,9 @@ def _contribution(settings: PowerContextSettings) -> Any:
         return None
     from .client import PowerContextClient
 
-    saver = Saver(PowerContextClient(settings), step_timeout_seconds=settings.remember_timeout_seconds)
+    client = PowerContextClient(settings)
+    atexit.register(client.close)  # the contract tells a tool nothing of the host's shutdown
+    saver = Saver(client, step_timeout_seconds=settings.remember_timeout_seconds)
     owner_user_id = settings.owner_user_id.get_secret_value()
 
     async def remember(payload: Mapping[str, Any], context: Any) -> dict[str, Any]:
@@ -136,7 +139,8 @@ def _result(outcome: Saved | AlreadySaved | Unknown) -> dict[str, Any]:
         return {"outcome": "unknown", "citation": None, "message": message}
     citation = None if outcome.citation is None else outcome.citation.model_dump(mode="json")
     if isinstance(outcome, Saved):
-        return {"outcome": "saved", "citation": citation, "message": "Saved; new conversations can recall it."}
+        how = " (its confirmation was lost, so it was looked up)" if outcome.by_read_back else ""
+        return {"outcome": "saved", "citation": citation, "message": f"Saved{how}; new conversations can recall it."}
     revision = f" (Memory revision {outcome.memory_revision.revision})" if outcome.memory_revision else ""
     return {"outcome": "already_saved", "citation": citation, "message": f"This was saved before; nothing was added{revision}."}
 

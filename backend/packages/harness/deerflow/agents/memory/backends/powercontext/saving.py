@@ -7,6 +7,7 @@ text again, and there is no idempotency key. So a write is never repeated, and o
 from __future__ import annotations
 
 import threading
+import time
 import unicodedata
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -35,9 +36,15 @@ Reason = Literal["empty", "too_long", "not_unicode", "unknown_kind", "token", "s
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The server confirmed the memory."""
+    """The server confirmed the memory.
+
+    Attributes:
+        citation: The server's.
+        by_read_back: Whether a look-up confirmed it, after the reply to the write was lost.
+    """
 
     citation: Citation
+    by_read_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ class Saver:
             written = self._client.remember_memory(kind, text, timeout_seconds=self._step_seconds)
         except PowerContextError as error:
             return self._after_failed_write(kind, text, known, error)
-        if written.changed and written.citation is not None:
+        if written.changed and written.citation:
             return Saved(written.citation)
         found = known or self._try_to_find(kind, text)
         return AlreadySaved(written.citation or (found.citation if found else None), written.memory_revision)
@@ -150,7 +157,7 @@ class Saver:
         if known is not None:  # a server before 1.3, which had the text, of whatever kind, before the write
             return AlreadySaved(known.citation)
         found = self._try_to_find(kind, text)
-        return Saved(found.citation) if found else Unknown(error)
+        return Saved(found.citation, by_read_back=True) if found else Unknown(error)
 
     def _try_to_find(self, kind: str, text: str) -> Hit | None:
         try:
@@ -159,8 +166,18 @@ class Saver:
             return None
 
     def _find(self, kind: str, text: str) -> Hit | None:
-        """Return the active memory with exactly this text and, where the server tells it, this kind."""
-        hits = self._client.search_memory(text, timeout_seconds=self._step_seconds)
+        """Return the active memory with exactly this text and, where the server tells it, this kind.
+
+        A question that fails is asked once more, within the same limit: that costs nothing, and without an answer a text may be stored
+        twice, or a save be left unknown.
+        """
+        deadline = time.monotonic() + self._step_seconds
+        try:
+            hits = self._client.search_memory(text, timeout_seconds=self._step_seconds)
+        except (PowerContextAuthenticationError, PowerContextScopeNotFoundError):
+            raise
+        except PowerContextError:
+            hits = self._client.search_memory(text, timeout_seconds=max(0.001, deadline - time.monotonic()))
         for hit in hits:
             if hit.state == "active" and normalize(hit.text) == text and hit.kind in (None, kind):
                 return hit

@@ -1,0 +1,59 @@
+"""A relay before a real server that can lose, cut, spoil or delay what passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import httpx
+
+from .scripted_server import REQUEST_ID, Peer, Request, ScriptedServer, reply
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What happens to one request and its reply.
+
+    Attributes:
+        request: Whether the request reaches the server at all.
+        reply_bytes: How much of the reply comes back, ``None`` for all of it.
+        delay_seconds: How long the reply is held back.
+        spoil: Whether a byte of the reply's body is changed.
+    """
+
+    request: bool = True
+    reply_bytes: int | None = None
+    delay_seconds: float = 0.0
+    spoil: bool = False
+
+
+class Relay(ScriptedServer):
+    """Passes each request on to ``upstream`` as ``plan`` says."""
+
+    def __init__(self, upstream: str, plan: Callable[[Request], Passage] = lambda request: Passage()) -> None:
+        super().__init__(self._pass_on)
+        self._upstream = upstream
+        self.plan = plan
+
+    def _pass_on(self, request: Request, peer: Peer) -> bytes | None:
+        passage = self.plan(request)
+        answer = self._ask(request) if passage.request else None
+        if answer is None:
+            return None
+        peer.stopping.wait(passage.delay_seconds)
+        if passage.spoil:
+            answer = answer[:-20] + bytes([answer[-20] ^ 0x15]) + answer[-19:]
+        if passage.reply_bytes is None:
+            return answer
+        peer.send(answer[: passage.reply_bytes])
+        return None
+
+    def _ask(self, request: Request) -> bytes | None:
+        headers = {name: value for name, value in request.headers.items() if name in ("authorization", "content-type")}
+        try:
+            with httpx.Client(trust_env=False, timeout=30.0) as client:
+                response = client.request(request.method, self._upstream + request.path, content=request.body, headers=headers)
+        except httpx.TransportError:
+            return None
+        request_id = response.headers.get("x-powercontext-request-id", REQUEST_ID)
+        return reply(response.status_code, response.content).replace(REQUEST_ID.encode(), request_id.encode())

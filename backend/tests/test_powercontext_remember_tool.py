@@ -1,0 +1,207 @@
+"""The tool ``remember`` in the stand-in host: who may call it, what the model gets back, and what never shows."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from powercontext_support import OWNER, SCOPE, TOKEN, Configure, StartScripted
+from powercontext_support.faults import FAULTS
+from powercontext_support.real_server import RealServer
+from powercontext_support.scripted_server import Peer, Request, always, json_reply
+
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
+from deerflow.agents.memory.backends.powercontext.remember_tool import DESCRIPTION, INPUT_SCHEMA, install
+
+plugins = pytest.importorskip("devhost.plugins", reason="the stand-in host is not part of a DeerFlow checkout")
+
+pytest_plugins = ("powercontext_support.fixtures",)
+
+USE = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
+NAME = "ext_powercontext_remember_6d79c933d297"
+TEXT = "Order service convention: refund amounts are integer cents."
+SERVER_TEXT = "canary-of-the-server"
+RECORD = {"artifact": {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}, "kind": "convention", "text": TEXT, "state": "active"}
+
+LoadTool = Callable[..., Any]
+
+
+def answer(request: Request, peer: Peer) -> bytes:
+    """Find nothing and store everything."""
+    return json_reply(200, {"hits": []} if request.path == "/v1/memory/search" else {"changed": True, "records": [RECORD]})
+
+
+@pytest.fixture
+def load_tool(powercontext_environment: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadTool:
+    """Return a function that loads the plugin as the host does and returns the tool."""
+
+    def load(base_url: str, **changes: str | None) -> Any:
+        (tmp_path / "config.yaml").write_text(f'plugins: [{{use: "{USE}"}}]\n')
+        monkeypatch.setenv("DEER_FLOW_CONFIG_PATH", str(tmp_path / "config.yaml"))
+        powercontext_environment(base_url=base_url, **changes)
+        return plugins.tools_of(plugins.load_plugins())[NAME]
+
+    return load
+
+
+def call(tool: Any, context: dict[str, Any] | None = None, **arguments: Any) -> Any:
+    return asyncio.run(plugins.call_tool(tool, arguments or {"text": TEXT, "kind": "convention"}, {"user_id": OWNER} if context is None else context))
+
+
+def test_the_tool_has_its_namespaced_name_and_a_closed_schema(load_tool: LoadTool) -> None:
+    assert hashlib.sha256(b"powercontext:remember").hexdigest()[:12] == "6d79c933d297"
+    assert load_tool("http://127.0.0.1:9").input_schema == INPUT_SCHEMA
+    assert INPUT_SCHEMA["required"] == ["text", "kind"]
+    assert INPUT_SCHEMA["additionalProperties"] is False
+    assert INPUT_SCHEMA["properties"]["kind"]["enum"] == ["fact", "preference", "decision", "constraint", "convention"]
+    assert "8192 bytes" in INPUT_SCHEMA["properties"]["text"]["description"]
+
+
+def test_the_description_says_when_how_and_what_not() -> None:
+    for words in ("explicitly asks", "before you answer", "never save a password", "names its subject", "name the subject", "unknown", "do not call again"):
+        assert words in DESCRIPTION + INPUT_SCHEMA["properties"]["text"]["description"]
+
+
+def test_a_save_on_a_real_server_is_saved_then_already_saved(load_tool: LoadTool, powercontext_server: RealServer) -> None:
+    scope = powercontext_server.create_scope("tool")
+    tool = load_tool(powercontext_server.base_url, scope_id=scope, token=powercontext_server.token)
+    first, second = call(tool), call(tool)
+    assert (first.status, second.status) == ("success", "success")
+    saved, again = json.loads(first.content), json.loads(second.content)
+    assert saved["outcome"] == "saved"
+    assert saved["citation"]["artifact_id"].startswith("art_")
+    assert again == {"outcome": "already_saved", "citation": saved["citation"], "message": "This was saved before; nothing was added."}
+
+
+@pytest.mark.parametrize("context", [{}, {"user_id": ""}, {"user_id": "default"}, {"user_id": "u-2"}, {"user_id": f" {OWNER}"}])
+def test_anyone_but_the_owner_saves_nothing_and_causes_no_request(context: dict[str, str], load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(answer)
+    message = call(load_tool(server.base_url), context)
+    assert (message.status, message.content) == ("error", "Not saved: this memory belongs to another user.")
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"text": TEXT}, {"kind": "fact"}, {"text": 5, "kind": "fact"}, {"text": TEXT, "kind": "note"}, {"text": TEXT, "kind": "fact", "user_id": OWNER}, {"text": TEXT, "kind": "fact", "scope_id": "x"}],
+)
+def test_arguments_outside_the_schema_never_reach_the_handler(arguments: dict[str, Any], load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(answer)
+    assert call(load_tool(server.base_url), **arguments).content == "Invalid plugin tool input."
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "there is no text."),
+        (" \n\u3000", "there is no text."),
+        ("退" * 2731, "the text has 8193 bytes, and at most 8192 can be saved; shorten it."),
+        ("half \ud83d", "the text has half a character in it (a lone surrogate); write it again."),
+    ],
+)
+def test_a_text_that_cannot_be_saved_is_explained(text: str, sentence: str, load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(answer)
+    message = call(load_tool(server.base_url), text=text, kind="fact")
+    assert (message.status, message.content) == ("error", f"Not saved: {sentence}")
+    assert server.connections == 0
+
+
+def refused(status: int, code: str) -> Any:
+    return always(json_reply(status, {"error": {"code": code, "message": SERVER_TEXT, "details": None}}))
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        (refused(401, "unauthorized"), "the memory server refuses the access token; the operator has to check it."),
+        (refused(404, "scope_not_found"), "the memory server does not have the configured Scope; the operator has to check it."),
+        (refused(422, "invalid_request"), "the memory server does not accept it; the operator finds the reason in the log."),
+        (refused(503, "server_overloaded"), "the memory server is overloaded; it can be tried again in a moment."),
+    ],
+)
+def test_a_refusal_is_one_plain_sentence(script: Any, sentence: str, load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
+    message = call(load_tool(powercontext_scripted(script).base_url))
+    assert (message.status, message.content) == ("error", f"Not saved: {sentence}")
+
+
+def test_a_server_that_is_not_there_is_one_plain_sentence(load_tool: LoadTool) -> None:
+    message = call(load_tool("http://127.0.0.1:9"))
+    assert message.content == "Not saved: the memory server cannot be reached; it can be tried again later."
+
+
+def test_a_lost_reply_is_unknown_and_asks_not_to_try_again(load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(lambda request, peer: None if request.path.endswith("remember") else answer(request, peer))
+    message = call(load_tool(server.base_url))
+    assert message.status == "success"
+    assert json.loads(message.content) == {
+        "outcome": "unknown",
+        "citation": None,
+        "message": "It is not known whether this was saved. Tell the user so, and do not try again: it may have been stored.",
+    }
+
+
+def test_a_cancelled_save_is_logged_as_unknown_and_frees_the_loop(load_tool: LoadTool, powercontext_scripted: StartScripted, caplog: pytest.LogCaptureFixture) -> None:
+    server = powercontext_scripted(lambda request, peer: peer.hang())
+    tool = load_tool(server.base_url, remember_timeout_seconds="0.5")
+
+    async def cancel() -> int:
+        save = asyncio.create_task(plugins.call_tool(tool, {"text": TEXT, "kind": "fact"}, {"user_id": OWNER}))
+        ticks = 0
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+            ticks += 1
+        save.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await save
+        return ticks
+
+    assert asyncio.run(cancel()) == 10
+    [record] = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "whether it is stored is unknown" in record.getMessage()
+
+
+class August:
+    """The registry of a DeerFlow without plugins."""
+
+
+class Refusing:
+    """A registry that takes no plugin."""
+
+    def plugin(self, contribution: Any) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("registry", [August(), Refusing()])
+def test_a_host_without_plugin_tools_is_one_clear_error(registry: Any, powercontext_environment: Configure) -> None:
+    with pytest.raises(PowerContextConfigurationError, match="This DeerFlow has no plugin tools"):
+        install(registry, {})
+
+
+def test_settings_in_the_plugins_yaml_are_refused(powercontext_environment: Configure) -> None:
+    with pytest.raises(PowerContextConfigurationError, match="must be empty") as caught:
+        install(plugins.Registry(), {"scope_id": "scp_secret"})
+    assert "scp_secret" not in str(caught.value)
+
+
+def test_a_wrong_environment_stops_the_tool(powercontext_environment: Configure) -> None:
+    powercontext_environment(owner_user_id="default")
+    registry = plugins.Registry()
+    with pytest.raises(PowerContextConfigurationError, match="OWNER_USER_ID"):
+        install(registry, {})
+    assert registry.contributions == {}
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if "endless" not in name])
+def test_nothing_private_reaches_a_result_or_a_log(name: str, load_tool: LoadTool, caplog: pytest.LogCaptureFixture) -> None:
+    with FAULTS[name]() as base_url, caplog.at_level(logging.DEBUG):
+        message = call(load_tool(base_url, remember_timeout_seconds="0.3"))
+    everything = message.content + caplog.text + repr([vars(record) for record in caplog.records])
+    for private in (TOKEN, SCOPE, OWNER, TEXT, "Server text", base_url.split("//")[1]):
+        assert private not in everything

@@ -1,0 +1,218 @@
+"""Saving against servers that misbehave: every outcome is the truth, whatever happens to the write."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from powercontext_support import Configure, StartScripted
+from powercontext_support.faults import FAULTS, SCRIPTS
+from powercontext_support.scripted_server import Peer, Request, Script, ScriptedServer, always, json_reply, reply
+
+from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
+from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
+from deerflow.agents.memory.backends.powercontext.saving import AlreadySaved, NotSaved, Saved, Saver, Unknown
+
+pytest_plugins = ("powercontext_support.fixtures",)
+
+CAPTURED = Path(__file__).parent / "powercontext_support" / "captured"
+TEXT = "Order service convention: refund and money amounts are integer cents, never floats."
+CITATION = {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}
+RECORD = {"artifact": CITATION, "kind": "convention", "text": TEXT, "state": "active", "state_version": 0, "merged_into_id": None}
+STORED = json_reply(200, {"changed": True, "records": [RECORD]})
+NOTHING = json_reply(200, {"mode": "text", "hits": []})
+FOUND = json_reply(200, {"mode": "text", "hits": [{"memory": RECORD, "score": 0.016, "matched_by": ["text"]}]})
+OLD_CITATION = {"memory_ref": {"family": "memory", "artifact_id": "memory", "revision": 4}, "entry_id": "mem_ent_1", "entry_version_id": "mem_ver_1"}
+FOUND_BY_OLD = json_reply(200, {"mode": "fts", "hits": [{"citation": OLD_CITATION, "text": TEXT, "score": 0.016, "matched_by": ["fts"]}]})
+NULL_ENTRY = json_reply(200, {"memory": {"family": "memory", "artifact_id": "memory", "revision": 4}, "entry": None})
+
+NEW = ArtifactReference(**CITATION)  # type: ignore[arg-type]
+OLD = EntryCitation.model_validate(OLD_CITATION)
+
+
+def error(status: int, code: str) -> bytes:
+    return json_reply(status, {"error": {"code": code, "message": "Server text.", "details": None}})
+
+
+def store(remember: Script | bytes, *searches: bytes) -> Script:
+    """Answer the write with ``remember``, and each search with the next of ``searches``, the last one again and again."""
+    answers = list(searches or [NOTHING])
+
+    def script(request: Request, peer: Peer) -> bytes | None:
+        if request.path == "/v1/memory/search":
+            return answers.pop(0) if len(answers) > 1 else answers[0]
+        return remember if isinstance(remember, bytes) else remember(request, peer)
+
+    return script
+
+
+@pytest.fixture
+def saver_of(powercontext_environment: Configure) -> Iterator[Callable[..., Saver]]:
+    clients: list[PowerContextClient] = []
+
+    def connect(base_url: str, seconds: float = 1.0) -> Saver:
+        powercontext_environment(base_url=base_url)
+        clients.append(PowerContextClient(load_settings()))
+        return Saver(clients[-1], step_timeout_seconds=seconds)
+
+    yield connect
+    for client in clients:
+        client.close()
+
+
+def writes(server: ScriptedServer) -> int:
+    return sum(request.path == "/v1/memory/remember" for request in server.requests)
+
+
+def test_the_requests_are_those_of_the_design(saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(store(STORED))
+    assert saver_of(server.base_url).save("convention", f"  {TEXT}\n") == Saved(NEW)
+    search, remember = server.requests
+    assert search.json() == {"scope_id": "scp_4bn20avma1vbh7fc0rxawgxq24", "query": TEXT, "mode": "fts", "limit": 50}
+    assert remember.json() == {"scope_id": "scp_4bn20avma1vbh7fc0rxawgxq24", "kind": "convention", "text": TEXT}
+    assert server.connections == 2  # the write has one of its own
+
+
+@pytest.mark.parametrize(
+    ("name", "citation"),
+    [("1.4.1", "art_4b0611d9c13b493396b268f6cb0dc61c"), ("1.2.0", "mem_ent_889b58b2bf97485abc40a5927961cd6c")],
+)
+def test_recorded_answers_are_saved_with_their_exact_citation(name: str, citation: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    body = (CAPTURED / name / "remember_memory.json").read_bytes()
+    outcome = saver_of(powercontext_scripted(store(reply(200, body))).base_url).save("convention", TEXT)
+    assert isinstance(outcome, Saved)
+    assert citation in outcome.citation.model_dump().values()
+
+
+@pytest.mark.parametrize(
+    ("remember", "searches", "outcome"),
+    [
+        (STORED, [FOUND], AlreadySaved(NEW)),
+        (STORED, [FOUND.replace(b'"active"', b'"forgot"')], Saved(NEW)),
+        (STORED, [FOUND.replace(b'"kind": "convention"', b'"kind": "conventiom"')], Saved(NEW)),
+        (STORED, [FOUND.replace(b"never floats.", b"never Floats.")], Saved(NEW)),
+        (STORED, [error(500, "internal_error")], Saved(NEW)),
+        (STORED, [reply(200, b"<html>")], Saved(NEW)),
+        (NULL_ENTRY, [FOUND_BY_OLD], AlreadySaved(OLD, OLD.memory_ref)),
+        (NULL_ENTRY, [NOTHING], AlreadySaved(None, OLD.memory_ref)),
+        (NULL_ENTRY, [error(500, "internal_error"), FOUND_BY_OLD], AlreadySaved(OLD, OLD.memory_ref)),
+        (json_reply(200, {"changed": False, "records": [RECORD]}), [NOTHING], AlreadySaved(NEW)),
+        (json_reply(200, {"changed": False, "records": []}), [NOTHING], AlreadySaved(None)),
+        (json_reply(200, {"changed": True, "records": [RECORD], "later": "field"}), [NOTHING], Saved(NEW)),
+    ],
+)  # fmt: skip
+def test_an_answered_write_is_what_the_server_says(remember: bytes, searches: list[bytes], outcome: Any, saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(store(remember, *searches))
+    assert saver_of(server.base_url).save("convention", TEXT) == outcome
+    assert writes(server) == (0 if searches == [FOUND] else 1)
+
+
+@pytest.mark.parametrize(
+    ("remember", "reason"),
+    [
+        (reply(301, b""), "refused"), (reply(307, b"", "Location: /v1/memory/remember"), "refused"), (error(400, "invalid_request"), "refused"),
+        (error(401, "unauthorized"), "token"), (error(403, "forbidden"), "token"), (error(404, "scope_not_found"), "scope"),
+        (json_reply(404, {"detail": "Not Found"}), "refused"), (error(409, "revision_conflict"), "refused"), (error(413, "request_too_large"), "refused"),
+        (error(422, "invalid_request"), "refused"), (error(429, "capacity_exceeded"), "refused"), (error(503, "server_overloaded"), "overloaded"),
+    ],
+)  # fmt: skip
+def test_a_refused_write_is_not_saved(remember: bytes, reason: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(store(remember))
+    outcome = saver_of(server.base_url).save("convention", TEXT)
+    assert isinstance(outcome, NotSaved)
+    assert outcome.reason == reason
+    assert writes(server) == 1
+
+
+@pytest.mark.parametrize(("search", "reason"), [(error(401, "unauthorized"), "token"), (error(404, "scope_not_found"), "scope")])
+def test_a_refused_look_up_ends_the_save(search: bytes, reason: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(store(STORED, search))
+    outcome = saver_of(server.base_url).save("convention", TEXT)
+    assert isinstance(outcome, NotSaved)
+    assert (outcome.reason, writes(server)) == (reason, 0)
+
+
+LOST: dict[str, Script] = {
+    **{name: SCRIPTS[name] for name in ("silent", "dripped headers", "dripped body", "garbage", "cut", "reset", "closed after request", "64 MiB body", "bad UTF-8", "array", "500", "502")},
+    "503 of a locked database": always(error(503, "access_unavailable")),
+    "503 of a proxy": always(reply(503, b"<html>")),
+    "201": always(reply(201, STORED.split(b"\r\n\r\n")[1])),
+    "204": always(reply(204, b"")),
+    "no record": always(json_reply(200, {"changed": True, "records": []})),
+    "no citation": always(json_reply(200, {"changed": True, "records": [RECORD | {"artifact": None}]})),
+    "wrong citation": always(json_reply(200, {"changed": True, "records": [RECORD | {"artifact": CITATION | {"revision": "1"}}]})),
+    "another shape": always(json_reply(200, {"status": "ok"})),
+    "not an object": always(json_reply(200, None)),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_write_whose_end_is_lost_is_unknown(name: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(store(LOST[name]))
+    started = time.monotonic()
+    assert isinstance(saver_of(server.base_url).save("convention", TEXT), Unknown)
+    assert time.monotonic() - started < 3.2
+    assert writes(server) == 1
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_write_whose_end_is_lost_but_which_is_found_is_saved(name: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(store(LOST[name], NOTHING, FOUND))
+    assert saver_of(server.base_url, 0.5).save("convention", TEXT) == Saved(NEW, by_read_back=True)
+    assert writes(server) == 1
+
+
+def test_before_1_3_a_lost_write_of_a_text_that_was_there_is_already_saved(saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(store(lambda request, peer: None, FOUND_BY_OLD))
+    assert saver_of(server.base_url).save("convention", TEXT) == AlreadySaved(OLD)
+    assert writes(server) == 1
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_under_every_fault_a_save_is_honest_and_ends(name: str, saver_of: Any) -> None:
+    with FAULTS[name]() as base_url:
+        started = time.monotonic()
+        outcome = saver_of(base_url).save("convention", TEXT)
+        assert time.monotonic() - started < 3.2
+    assert isinstance(outcome, NotSaved | Unknown)
+
+
+@pytest.mark.parametrize("name", ["refused", "black-holed connect", "hung name look-up", "stalled TLS handshake"])
+def test_without_a_connection_nothing_is_saved(name: str, saver_of: Any) -> None:
+    with FAULTS[name]() as base_url:
+        outcome = saver_of(base_url, 0.3).save("convention", TEXT)
+    assert isinstance(outcome, NotSaved)
+    assert outcome.reason == "unreachable"
+
+
+def test_a_step_ends_after_nine_seconds_whatever_the_settings_allow(saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(store(lambda request, peer: peer.hang()))
+    started = time.monotonic()
+    assert isinstance(saver_of(server.base_url, 600.0).save("convention", TEXT), Unknown)
+    assert 8.9 < time.monotonic() - started < 9.2
+
+
+def test_identical_saves_at_once_write_once_and_share_the_outcome(saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    proceed = threading.Event()
+
+    def hold(request: Request, peer: Peer) -> bytes:
+        proceed.wait(5)
+        return STORED
+
+    server = powercontext_scripted(store(hold))
+    saver = saver_of(server.base_url, 5.0)
+    outcomes: list[Any] = []
+    threads = [threading.Thread(target=lambda: outcomes.append(saver.save("convention", TEXT))) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    proceed.set()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(map(repr, outcomes)) == sorted(map(repr, [Saved(NEW)] + [AlreadySaved(NEW)] * 4))
+    assert writes(server) == 1
