@@ -1,0 +1,1 @@
+"""Writes what the benches measured into docs/BENCHMARKS.md, a section each."""

@@ -1,0 +1,43 @@
+"""The level of what recall finds for the prompts people type, on a real server with its default store."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from powercontext_support import OWNER, BuildManager
+from powercontext_support.real_server import RealServer
+from powercontext_support.recall import CaseSet, Tally, measure, remembering
+
+pytest_plugins = ("powercontext_support.fixtures",)
+
+
+def tally_of(name: str, recall_query: str, build: BuildManager, server: RealServer) -> Tally:
+    cases = CaseSet.load(name)
+    scope_id = server.create_scope(f"{name} {recall_query}")
+    cases.store(server, scope_id)
+    manager = build(server.base_url, scope_id=scope_id, token=server.token, recall_query=recall_query)
+    return measure(lambda prompt: manager.get_context(OWNER, query=prompt), cases.cases, cases.memories)
+
+
+@pytest.mark.parametrize(("name", "found"), [("dev", 49), ("own", 36)])
+def test_the_focused_query_keeps_its_level(name: str, found: int, powercontext_manager: BuildManager, powercontext_server: RealServer) -> None:
+    tally = tally_of(name, "focused", powercontext_manager, powercontext_server)
+    assert (tally.expecting, tally.expecting_none) == (64, 12)
+    assert tally.found >= found
+    assert tally.false_recalls == 0
+    assert tally.unrelated / tally.answers <= 0.1
+
+
+def test_the_whole_request_finds_little(powercontext_manager: BuildManager, powercontext_server: RealServer) -> None:
+    """What the focused query is for. If this fails, the server has become better and ``full`` may do."""
+    count = partial(tally_of, "dev", "full", powercontext_manager, powercontext_server)
+    assert count().found <= 16
+
+
+@pytest.mark.parametrize(("form", "at_least", "at_most"), [("stored", 19, 20), ("bare", 0, 8)])
+def test_sentences_as_the_tools_description_wants_them_are_found(form: str, at_least: int, at_most: int, powercontext_manager: BuildManager, powercontext_server: RealServer) -> None:
+    scope_id, cases = remembering(powercontext_server, f"remembering {form}", form)
+    manager = powercontext_manager(powercontext_server.base_url, scope_id=scope_id, token=powercontext_server.token)
+    found = sum(case[form] in manager.get_context(OWNER, query=case["request"]) for case in cases)
+    assert at_least <= found <= at_most
