@@ -15,7 +15,7 @@ from .errors import (
     PowerContextStatusError,
     PowerContextUnavailableError,
 )
-from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, ErrorReply, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo
+from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, Capabilities, ErrorReply, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo
 from .transport import Reply, Transport
 
 # 32 KiB of text is six times that when every byte is escaped as \\u00XX; the rest is the envelope.
@@ -100,6 +100,11 @@ class PowerContextClient:
         """Return the server's version, or ``None`` from a server before 1.3, which does not know the question."""
         reply = self._call("get_server_info", "/v1/server-info", timeout_seconds=timeout_seconds)
         return None if reply.status == 404 else ServerInfo.parse("get_server_info", _success("get_server_info", reply))
+
+    def get_capabilities(self, *, timeout_seconds: float) -> Capabilities:
+        """Return how the server can search."""
+        reply = self._call("get_capabilities", "/v1/capabilities", timeout_seconds=timeout_seconds)
+        return Capabilities.parse("get_capabilities", _success("get_capabilities", reply))
 
     def get_scope(self, *, timeout_seconds: float) -> Scope:
         """Return the configured Scope, which proves that it exists and that the token may see it."""

@@ -89,11 +89,12 @@ def check_server(client: PowerContextClient, *, timeout_seconds: float) -> str |
         client.get_server_info(timeout_seconds=left())
         client.get_scope(timeout_seconds=left())
     except PowerContextError as error:
-        return _remedy(error)
+        return remedy_for(error)
     return None
 
 
-def _remedy(error: PowerContextError) -> str:
+def remedy_for(error: PowerContextError) -> str:
+    """Return what an operator can do about ``error``."""
     if isinstance(error, PowerContextAuthenticationError):
         return "PowerContext refuses the token: check POWERCONTEXT_DEERFLOW_TOKEN, and that it may use the Scope"
     if isinstance(error, PowerContextScopeNotFoundError):

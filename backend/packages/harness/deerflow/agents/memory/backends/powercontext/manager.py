@@ -26,6 +26,11 @@ logger = logging.getLogger(__name__)
 _ReadError: type[Exception] = getattr(contract, "MemoryReadError", contract.MemoryManagerError)
 
 
+def host_forwards_query() -> bool:
+    """Tell whether this DeerFlow hands the user's request to the backend, as it does since September 2026."""
+    return hasattr(contract, "context_query_kwargs")
+
+
 class PowerContextMemoryManager(contract.MemoryManager):
     """Recalls what the configured user's Scope holds (RFC section 4).
 

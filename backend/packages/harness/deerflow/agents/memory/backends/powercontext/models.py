@@ -88,6 +88,12 @@ class ServerInfo(_Response):
     api_contract_version: ApiVersion
 
 
+class Capabilities(_Response):
+    """``GET /v1/capabilities``: ``vector`` or ``hybrid`` among the search modes means that the server has embeddings."""
+
+    search_modes: list[Literal["auto", "fts", "vector", "hybrid"]]
+
+
 class Scope(_Response):
     """``GET /v1/scopes/{scope_id}``."""
 

@@ -1,0 +1,186 @@
+"""Diagnosis for operators: ``python -m deerflow.agents.memory.backends.powercontext.doctor``. It changes nothing, here or on the server.
+
+Run it with the environment of the Gateway's process (in Docker: inside the Gateway's container). It shows no token, user, Scope or memory.
+Exit code 0: nothing failed; 1: something failed; 2: it could not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+from .client import PowerContextClient
+from .config import PowerContextSettings, load_settings, parse_backend_config
+from .diagnostics import remedy_for
+from .errors import PowerContextConfigurationError, PowerContextError
+from .manager import host_forwards_query
+
+TOOL_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the diagnosis."""
+
+    status: Literal["ok", "warning", "failed"]
+    what: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.status:<8} {self.what:<11} {self.detail}"
+
+
+def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
+    """Return the settings, if they are good, and what is to say of the environment."""
+    findings = []
+    if os.environ.get("DEER_FLOW_AUTH_DISABLED") == "1":
+        findings.append(Finding("failed", "sign-in", "DEER_FLOW_AUTH_DISABLED=1 makes every caller `default`, who gets no memory; enable authentication"))
+    try:
+        settings = load_settings()
+    except PowerContextConfigurationError as error:
+        return None, [*findings, *(Finding("failed", "settings", line.removeprefix("- ")) for line in str(error).splitlines()[1:])]
+    findings.append(Finding("ok", "settings", "complete"))
+    if settings.max_bytes < 1000:
+        findings.append(Finding("warning", "settings", "POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000, where hardly any memory fits; 8000 is the default"))
+    return settings, findings
+
+
+def check_config(config: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what is to say of DeerFlow's config.yaml."""
+    memory = config.get("memory")
+    if not isinstance(memory, Mapping) or memory.get("manager_class") != "powercontext":
+        yield Finding("failed", "memory", "another backend is configured; set memory.manager_class: powercontext")
+        memory = {}
+    elif memory.get("enabled", True) is not True or memory.get("injection_enabled", True) is not True:
+        yield Finding("failed", "memory", "there is no recall; set memory.enabled and memory.injection_enabled to true (the tool does not depend on them)")
+    elif memory.get("mode", "middleware") != "middleware":
+        yield Finding("failed", "memory", "the backend refuses this mode; set memory.mode: middleware")
+    else:
+        yield Finding("ok", "memory", "manager_class powercontext, recall on")
+    try:
+        parse_backend_config(memory.get("backend_config"))
+    except PowerContextConfigurationError as error:
+        yield from (Finding("failed", "memory", line.removeprefix("- ")) for line in str(error).splitlines() if line.startswith("- "))
+    yield check_plugin(config.get("plugins"))
+
+
+def check_plugin(plugins: Any) -> Finding:
+    """Return what is to say of the tool's entry in ``plugins:``."""
+    entries = [entry for entry in plugins if isinstance(entry, Mapping) and entry.get("use") == TOOL_PATH] if isinstance(plugins, list) else []
+    if not entries:
+        return Finding("warning", "tool", f'nothing can be saved from a chat; add to plugins: - use: "{TOOL_PATH}"')
+    if entries[0].get("enabled", True) is not True:
+        return Finding("warning", "tool", "nothing can be saved from a chat: the plugin is there but disabled; set enabled: true")
+    if entries[0].get("config"):
+        return Finding("failed", "tool", "the plugin refuses settings in YAML; remove its config")
+    return Finding("ok", "tool", "`remember` is configured")
+
+
+def check_host() -> Iterator[Finding]:
+    """Yield whether this DeerFlow has what recall and the tool need of it."""
+    forwards = host_forwards_query()
+    yield Finding("ok" if forwards else "failed", "host", "forwards the query" if forwards else "this DeerFlow forwards no query, so recall finds nothing; update it (September 2026 or later)")
+    has_tools = find_spec("deerflow_extension_api") is not None and find_spec("deerflow_extension_api.plugins") is not None
+    yield Finding("ok" if has_tools else "warning", "host", "has plugin tools" if has_tools else "this DeerFlow has no plugin tools, so there is no `remember`; update it (extension API 0.2.2)")
+
+
+def check_server(settings: PowerContextSettings) -> Iterator[Finding]:
+    """Yield what the server says, question by question, until one fails."""
+    limit = settings.recall_timeout_seconds
+    client = PowerContextClient(settings)
+    try:
+        readiness = client.get_readiness(timeout_seconds=limit)
+        if readiness.status == "not_ready":
+            yield Finding("failed", "server", "PowerContext is not ready: wait for its start-up, or look into its log")
+            return
+        yield Finding("ok" if readiness.status == "ready" else "warning", "server", readiness.status)
+        info = client.get_server_info(timeout_seconds=limit)
+        yield Finding("ok", "version", f"{info.package_version} (1.3 or later)" if info else "before 1.3")
+        client.get_scope(timeout_seconds=limit)
+        yield Finding("ok", "binding", "the token is accepted and the Scope is there")
+        yield check_search(client, settings)
+        started = time.monotonic()
+        client.prepare_context("powercontext doctor", timeout_seconds=limit)
+        yield Finding("ok", "recall", f"{(time.monotonic() - started) * 1000:.0f} ms of {limit * 1000:.0f} ms")
+    except PowerContextError as error:
+        yield Finding("failed", "server", remedy_for(error))
+    finally:
+        client.close()
+
+
+def check_search(client: PowerContextClient, settings: PowerContextSettings) -> Finding:
+    """Return whether the query fits how the server searches."""
+    modes = client.get_capabilities(timeout_seconds=settings.recall_timeout_seconds).search_modes
+    if {"vector", "hybrid"} & set(modes) and settings.recall_query == "focused":
+        return Finding("warning", "query", "this server searches vectors, which work better on whole requests; set POWERCONTEXT_DEERFLOW_RECALL_QUERY=full")
+    if not {"vector", "hybrid"} & set(modes) and settings.recall_query == "full":
+        return Finding("warning", "query", "this server searches words, and a whole request hides them; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY")
+    return Finding("ok", "query", settings.recall_query)
+
+
+def diagnose(config: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield all findings, in the order in which they are best mended."""
+    settings, findings = check_environment()
+    yield from findings
+    yield from check_config(config)
+    yield from check_host()
+    if settings is None:
+        yield Finding("warning", "server", "not asked: the settings come first")
+        return
+    try:
+        yield from check_server(settings)
+    except PowerContextConfigurationError as error:
+        yield Finding("failed", "TLS", str(error))
+
+
+def read_config(path: Path) -> Mapping[str, Any]:
+    """Return DeerFlow's config.yaml.
+
+    Raises:
+        PowerContextConfigurationError: It cannot be read; the message says why, and quotes nothing of it.
+    """
+    import yaml  # DeerFlow has it; the backend itself needs none
+
+    problem = "is not a mapping"
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if isinstance(content, Mapping):
+            return content
+    except OSError:
+        problem = "cannot be read"
+    except (yaml.YAMLError, UnicodeDecodeError):
+        problem = "is not valid YAML"
+    raise PowerContextConfigurationError(f"{path} {problem}; name DeerFlow's config.yaml with --config")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the diagnosis and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m deerflow.agents.memory.backends.powercontext.doctor", description=(__doc__ or "").split("\n\n", 1)[1])
+    parser.add_argument("--config", type=Path, default=Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml")), help="DeerFlow's config.yaml")
+    parser.add_argument("--json", action="store_true", help="print the findings as a JSON list")
+    options = parser.parse_args(arguments)
+    try:
+        config = read_config(options.config)
+    except (PowerContextConfigurationError, ImportError) as error:
+        print(f"The doctor cannot run: {error}", file=sys.stderr)
+        return 2
+    findings = []
+    for finding in diagnose(config):
+        findings.append(finding)
+        if not options.json:
+            print(finding, flush=True)
+    if options.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    return 1 if any(finding.status == "failed" for finding in findings) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
