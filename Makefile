@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers audit check format clean
+.PHONY: help install demo test test-servers apply unapply audit check format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,14 @@ test-servers: install .venv-1.2.0/installed ## Run the tests of both generations
 	@$(PYTHON) -m venv .venv-1.2.0
 	@.venv-1.2.0/bin/pip install --quiet --disable-pip-version-check -r requirements-server-1.2.0.txt
 	@touch $@
+
+apply: ## Put the backend, its tests and its guide into a DeerFlow checkout: DEERFLOW=folder, ARGS=--dry-run or --force
+	@$(PYTHON) backend/scripts/overlay.py apply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"
+
+unapply: ## Take them out again: DEERFLOW=folder, ARGS=--dry-run or --force
+	@$(PYTHON) backend/scripts/overlay.py unapply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"
+
+DEERFLOW_CHECKOUT = $(or $(DEERFLOW),$(error Name the checkout: make $@ DEERFLOW=../deer-flow))
 
 audit: install ## Save through a bad network to a server that is killed again and again, and compare every claim with the store
 	@$(BIN)/python backend/scripts/audit.py
