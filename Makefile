@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers audit bench-recall check format clean
+.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench-recall check format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -11,7 +11,7 @@ help: ## List the targets
 install: .venv/installed ## Make .venv with everything the demo, the tests and the benches need
 
 .venv/installed: requirements-dev.txt
-	@echo "Making .venv and installing requirements-dev.txt, a real PowerContext server included (about 450 MB, about a minute) ..."
+	@echo "Making .venv and installing requirements-dev.txt, a real PowerContext server included (550 MB, about a minute) ..."
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; name one with PYTHON=") if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
@@ -27,10 +27,25 @@ test-servers: install .venv-1.2.0/installed ## Run the tests of both generations
 	@$(BIN)/python -m pytest backend/tests/test_powercontext_servers.py
 
 .venv-1.2.0/installed: requirements-server-1.2.0.txt
-	@echo "Making .venv-1.2.0 and installing PowerContext 1.2.0 (about 450 MB, about a minute) ..."
+	@echo "Making .venv-1.2.0 and installing PowerContext 1.2.0 (550 MB, about a minute) ..."
 	@$(PYTHON) -m venv .venv-1.2.0
 	@.venv-1.2.0/bin/pip install --quiet --disable-pip-version-check -r requirements-server-1.2.0.txt
 	@touch $@
+
+test-host: ## Run our tests inside a DeerFlow checkout, after `make apply`: DEERFLOW=folder, HOST_PYTHON=its Python
+	@cd "$(DEERFLOW_CHECKOUT)/backend" && POWERCONTEXT_TEST_SERVER="$(CURDIR)/$(BIN)/powercontext" \
+		"$(or $(HOST_PYTHON),.venv/bin/python)" -m pytest -q -rs tests/test_powercontext_*.py tests/blocking_io/test_powercontext_*.py
+
+doctor: install ## Diagnose the configuration in this environment: CONFIG=DeerFlow's config.yaml
+	@PYTHONPATH=backend/packages/harness:backend/devhost $(BIN)/python -m deerflow.agents.memory.backends.powercontext.doctor $(if $(CONFIG),--config "$(CONFIG)") $(ARGS)
+
+apply: ## Put the backend, its tests and its guide into a DeerFlow checkout: DEERFLOW=folder, ARGS=--dry-run or --force
+	@$(PYTHON) backend/scripts/overlay.py apply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"
+
+unapply: ## Take them out again: DEERFLOW=folder, ARGS=--dry-run or --force
+	@$(PYTHON) backend/scripts/overlay.py unapply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"
+
+DEERFLOW_CHECKOUT = $(or $(DEERFLOW),$(error Name the checkout: make $@ DEERFLOW=../deer-flow))
 
 audit: install ## Save through a bad network to a server that is killed again and again, and compare every claim with the store
 	@$(BIN)/python backend/scripts/audit.py
