@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 
 import pytest
 from powercontext_support import OWNER, READY, BuildManager, StartScripted
@@ -87,7 +88,10 @@ def test_a_forked_child_has_connections_of_its_own(powercontext_manager: BuildMa
     manager = powercontext_manager(server.base_url)
     manager.get_context(OWNER, query="before")
     reader, writer = os.pipe()
-    if (child := os.fork()) == 0:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads, and the scripted server is one
+        child = os.fork()
+    if child == 0:
         os.write(writer, manager.get_context(OWNER, query="child").encode())
         os._exit(0)
     assert manager.get_context(OWNER, query="parent") == "parent"

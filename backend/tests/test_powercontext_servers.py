@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from powercontext_support import OWNER, BuildManager, Configure
@@ -41,9 +42,9 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def store(version: str, request: pytest.FixtureRequest, powercontext_servers: Callable[[str], RealServer], powercontext_environment: Configure) -> Iterator[Store]:
+def store(version: str, powercontext_servers: Callable[[str], RealServer], powercontext_environment: Configure) -> Iterator[Store]:
     server = powercontext_servers(version)
-    scope_id = server.create_scope(request.node.name)
+    scope_id = server.create_scope(f"store {uuid4()}")
     powercontext_environment(base_url=server.base_url, scope_id=scope_id, token=server.token)
     client = PowerContextClient(load_settings())
     yield Store(server, scope_id, client)
@@ -125,6 +126,7 @@ def test_a_text_without_a_word_is_saved(store: Store) -> None:
         ("fact", "退" * 2731, "too_long"), ("fact", "\u0958" * 2731, "too_long"), ("fact", "half \ud83d", "not_unicode"), ("note", "x", "unknown_kind"),
         (None, "x", "unknown_kind"), (["fact"], "x", "unknown_kind"),
     ],
+    ids=lambda value: str(value)[:12],
 )  # fmt: skip
 def test_a_text_that_cannot_be_stored_is_refused_without_a_request(kind: Any, text: Any, reason: str, store: Store) -> None:
     before = store.server.count_requests("search_memory"), store.server.count_requests("remember_memory")

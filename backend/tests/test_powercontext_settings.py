@@ -62,6 +62,7 @@ def test_good_settings_are_accepted(changes: dict[str, str | None], powercontext
         *[("recall_query", value) for value in ("", "Focused", "focused ", "vector", "none")],
         *[("remember_timeout_seconds", number) for number in ("", "0", "-5", "nan", "inf", "Infinity", "1e309", "5s")],
     ],
+    ids=lambda value: repr(value)[:40],
 )  # fmt: skip
 def test_a_wrong_value_is_named_with_its_remedy_and_not_shown(name: str, value: str | None, powercontext_environment: Configure) -> None:
     powercontext_environment(**{name: value})

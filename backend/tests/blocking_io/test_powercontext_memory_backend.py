@@ -1,0 +1,71 @@
+"""The async methods of the PowerContext backend never block the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+from powercontext_support import OWNER, READY, BuildManager, StartScripted
+from powercontext_support.scripted_server import Peer, Request, json_reply
+
+pytest_plugins = ("powercontext_support.fixtures",)
+
+
+@pytest.fixture
+def gate() -> Iterator[AbstractContextManager[Any]]:
+    """Return the gate that finds blocking calls. A DeerFlow checkout has closed its own around every test of this folder."""
+    if find_spec("support") is not None:
+        yield nullcontext()
+        return
+    blockbuster = pytest.importorskip("blockbuster")
+    yield blockbuster.blockbuster_ctx()
+
+
+def test_the_gate_finds_a_blocking_call(gate: AbstractContextManager[Any], powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    manager = powercontext_manager(powercontext_scripted(lambda request, peer: READY).base_url, {"failure_policy": {"read": "fail_closed"}})
+
+    async def block() -> str:
+        return manager.get_context(OWNER, query="refund")
+
+    with gate, pytest.raises(RuntimeError, match="PowerContext recall failed: BlockingError"):
+        asyncio.run(block())
+
+
+def test_async_recall_and_add_do_not_block(gate: AbstractContextManager[Any], powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    manager = powercontext_manager(powercontext_scripted(lambda request, peer: READY).base_url)
+
+    async def use() -> str:
+        await manager.aadd("t-1", [], user_id=OWNER)
+        manager.add_nowait("t-1", [], user_id=OWNER)  # the host calls it on the event loop
+        return await manager.aget_context(OWNER, query="refund")
+
+    with gate:
+        assert asyncio.run(use()) == "Refund amounts are integer cents."
+
+
+def test_a_save_does_not_block(gate: AbstractContextManager[Any], powercontext_environment: Any, powercontext_scripted: StartScripted) -> None:
+    plugins = pytest.importorskip("deerflow_extension_api.plugins", reason="this DeerFlow has no plugin tools")
+    auth = pytest.importorskip("deerflow_extension_api.auth")
+    from deerflow.agents.memory.backends.powercontext.remember_tool import install
+
+    def answer(request: Request, peer: Peer) -> bytes:
+        record = {"artifact": {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}, "kind": "fact", "text": "x", "state": "active"}
+        return json_reply(200, {"hits": []} if request.path.endswith("search") else {"changed": True, "records": [record]})
+
+    contributions: list[Any] = []
+
+    class Registry:
+        def plugin(self, contribution: Any) -> bool:
+            contributions.append(contribution)
+            return True
+
+    powercontext_environment(base_url=powercontext_scripted(answer).base_url)
+    install(Registry(), {})
+    [tool] = contributions[0].tools
+    context = plugins.ToolContext(principal=auth.ExtensionPrincipal(user_id=OWNER), settings={}, thread_id="t-1")
+    with gate:
+        assert asyncio.run(tool.handler({"text": "The gate stays shut.", "kind": "fact"}, context))["outcome"] == "saved"
