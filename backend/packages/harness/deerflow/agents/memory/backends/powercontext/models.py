@@ -159,7 +159,7 @@ class Hit(_Response):
     text: str = Field(repr=False)
     citation: Citation
     kind: str | None = Field(default=None, repr=False)
-    state: str = "active"
+    state: str = Field(default="active", repr=False)
 
     @model_validator(mode="before")
     @classmethod

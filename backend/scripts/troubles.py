@@ -1,0 +1,75 @@
+"""What the audit does to the network and to the server while saves and recalls go on."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+from collections.abc import Callable
+
+from powercontext_support.real_server import RealServer
+from powercontext_support.relay import Passage
+from powercontext_support.scripted_server import Request
+
+
+class Troubles:
+    """Harms half of all requests, kills the server every few seconds, and locks its database now and then."""
+
+    def __init__(self, server: RealServer, seed: int) -> None:
+        self.server = server
+        self.restarts = 0
+        self.locks = 0
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._threads = [threading.Thread(target=self._kill), threading.Thread(target=self._hold_the_database)]
+
+    def start(self) -> None:
+        """Begin with the kills and locks."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End them; the server runs afterwards."""
+        self._done.set()
+        for thread in self._threads:
+            thread.join()
+
+    def chance(self) -> float:
+        """Return a number from 0 to 1, the next of the seed's."""
+        with self._lock:
+            return self._random.random()
+
+    def passage(self, _request: Request) -> Passage:
+        """Say what happens to a request on its way."""
+        harm, amount = self.chance(), self.chance()
+        if harm < 0.5:
+            return Passage()
+        if harm < 0.6:
+            return Passage(request=False)
+        if harm < 0.75:
+            return Passage(reply_bytes=int(amount * 600))
+        return Passage(delay_seconds=1.5 * amount) if harm < 0.9 else Passage(spoil=True)
+
+    def _kill(self) -> None:
+        while not self._done.wait(5.0 + 5.0 * self.chance()):
+            self.server.stop(kill=True)
+            self.server.start()
+            self.restarts += 1
+
+    def _hold_the_database(self) -> None:
+        while not self._done.wait(3.0 + 3.0 * self.chance()):
+            try:
+                database = sqlite3.connect(self.server.folder / "powercontext.db", timeout=0.5, isolation_level=None)
+                database.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:  # the server is writing, or starting
+                continue
+            self._done.wait(0.5 + 1.5 * self.chance())
+            database.execute("ROLLBACK")
+            database.close()
+            self.locks += 1
+
+
+def cutting_at(offset: int) -> Callable[[Request], Passage]:
+    """Return a plan that cuts the reply to a write at ``offset``, and harms nothing else."""
+    return lambda request: Passage(reply_bytes=offset) if request.path.endswith("/remember") else Passage()

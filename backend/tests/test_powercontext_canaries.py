@@ -1,0 +1,150 @@
+"""Nothing private shows: every operation in every fault mode, with all loggers at DEBUG.
+
+Private are the token, the Scope, the owner, the query, the text to remember, the server's words and its address. They may show in no log,
+exception, result, ``repr``, ``vars``, dump or pickle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+import pickle
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from powercontext_support import OWNER, READY, SCOPE, TOKEN, Configure
+from powercontext_support.faults import FAULTS, Fault
+from powercontext_support.scripted_server import REQUEST_ID, ScriptedServer, always, json_reply, prepared, reply
+
+from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
+from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
+from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.doctor import main
+from deerflow.agents.memory.backends.powercontext.remember_tool import install
+from deerflow.agents.memory.backends.powercontext.saving import Saver
+
+pytest_plugins = ("powercontext_support.fixtures",)
+pytest.importorskip("yaml")
+
+SERVER_TEXT = "canary-of-the-server"
+QUERY = "canaryofthequery"
+TEXT = "canary of the text to remember"
+LIMIT = 0.3
+
+
+def answering(answer: bytes) -> Fault:
+    @contextmanager
+    def fault() -> Iterator[str]:
+        with ScriptedServer(always(answer)) as server:
+            yield server.base_url
+
+    return fault
+
+
+RECORD = {"artifact": {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}, "kind": SERVER_TEXT, "text": SERVER_TEXT, "state": SERVER_TEXT}
+CANARIES: dict[str, Fault] = {
+    "headers": answering(reply(200, b"{}", f"X-Text: {SERVER_TEXT}", f"Set-Cookie: {SERVER_TEXT}")),
+    "request id": answering(READY.replace(REQUEST_ID.encode(), SERVER_TEXT.encode()).replace(b"200 X", b"500 X")),
+    "reason phrase": answering(READY.replace(b"200 X", f"503 {SERVER_TEXT}".encode())),
+    "status line": answering(f"HTTP/1.1 {SERVER_TEXT}\r\n\r\n".encode()),
+    "error envelope": answering(json_reply(500, {"error": {"code": SERVER_TEXT, "message": SERVER_TEXT, "details": {"x": SERVER_TEXT}}})),
+    "wrong schema": answering(json_reply(200, prepared(SERVER_TEXT, schema=SERVER_TEXT))),
+    "wrong count": answering(json_reply(200, prepared(SERVER_TEXT, content_bytes=1))),
+    "redirect": answering(reply(307, b"", f"Location: https://{SERVER_TEXT}.example.com/")),
+    "recalled text": answering(json_reply(200, prepared(SERVER_TEXT))),
+    "found text": answering(json_reply(200, {"hits": [{"memory": RECORD}], "status": SERVER_TEXT})),
+    "stored text": answering(json_reply(200, {"changed": True, "records": [RECORD]})),
+    "version": answering(json_reply(200, {"product": SERVER_TEXT, "package_version": SERVER_TEXT, "search_modes": [SERVER_TEXT]})),
+}
+MODES = CANARIES | {name: fault for name, fault in FAULTS.items() if "endless" not in name}
+
+
+class Shown:
+    """Collects everything that could be seen of an object or an exception."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def of(self, thing: Any) -> None:
+        """Look at ``thing`` from all sides."""
+        self.text += f" {thing!r} {thing}"
+        with suppress(TypeError):
+            self.text += f" {vars(thing)!r}"
+        with suppress(Exception):
+            self.text += f" {copy.deepcopy(thing)!r}"
+        with suppress(Exception):
+            self.text += f" {pickle.dumps(thing)!r}"
+        for dump in ("model_dump", "model_dump_json"):
+            if hasattr(thing, dump) and type(thing).__name__ != "PreparedContext":
+                self.text += f" {getattr(thing, dump)()!r}"
+        self.text += f" {getattr(thing, '__pydantic_private__', None)!r}"
+
+    def call(self, operation: Callable[[], Any]) -> Any:
+        """Call ``operation``; look at what it raises, with all that hangs on it. What it returns is the caller's to look at."""
+        try:
+            return operation()
+        except Exception as error:
+            self.of(error)
+            self.text += "".join(traceback.format_exception(error))
+            for chained in (error.__cause__, error.__context__):
+                self.of(chained)
+            return None
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_nothing_private_shows(name: str, powercontext_environment: Configure, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = Shown()
+    (tmp_path / "config.yaml").write_text("memory: {manager_class: powercontext}")
+    with MODES[name]() as base_url, caplog.at_level(logging.DEBUG):
+        powercontext_environment(base_url=base_url, recall_timeout_seconds=str(LIMIT), remember_timeout_seconds=str(LIMIT))
+        use_the_client(shown)
+        use_the_manager(shown)
+        use_the_tool(shown)
+        shown.call(lambda: main(["--config", str(tmp_path / "config.yaml")]))
+    shown.of(load_settings())
+    printed = capsys.readouterr()
+    everything = shown.text + caplog.text + repr([vars(record) for record in caplog.records]) + printed.out + printed.err
+    private = {TOKEN, SCOPE, OWNER, QUERY, TEXT, SERVER_TEXT, "Server text"}
+    assert {secret for secret in private if secret in everything} == set()
+    log = caplog.text + repr([vars(record) for record in caplog.records])
+    assert base_url.split("//")[1] not in log
+
+
+def use_the_client(shown: Shown) -> None:
+    client = PowerContextClient(load_settings())
+    shown.call(lambda: client.prepare_context(QUERY, timeout_seconds=LIMIT))
+    for ask in (client.get_readiness, client.get_server_info, client.get_capabilities, client.get_scope):
+        shown.of(shown.call(lambda ask=ask: ask(timeout_seconds=LIMIT)))
+    shown.text += repr(shown.call(lambda: client.search_memory(TEXT, timeout_seconds=LIMIT)))  # the hits themselves are memories
+    shown.of(shown.call(lambda: client.remember_memory("fact", TEXT, timeout_seconds=LIMIT)))
+    saver = Saver(client, step_timeout_seconds=LIMIT)
+    shown.of(saver.save("fact", TEXT))
+    shown.of(saver)
+    shown.of(client)
+    client.close()
+
+
+def use_the_manager(shown: Shown) -> None:
+    manager = PowerContextMemoryManager.from_config({"failure_policy": {"read": "fail_closed"}})
+    shown.call(lambda: manager.get_context(OWNER, query=QUERY))
+    shown.call(lambda: asyncio.run(manager.aget_context(OWNER, query=QUERY)))
+    manager.warm()
+    shown.of(manager)
+    manager.close()
+
+
+def use_the_tool(shown: Shown) -> None:
+    if pytest.importorskip("importlib.util").find_spec("deerflow_extension_api.plugins") is None:
+        return
+    contributions: list[Any] = []
+    install(SimpleNamespace(plugin=lambda contribution: contributions.append(contribution) or True), {})
+    [tool] = contributions[0].tools
+    context = SimpleNamespace(principal=SimpleNamespace(user_id=OWNER))
+    shown.of(shown.call(lambda: asyncio.run(tool.handler({"text": TEXT, "kind": "fact"}, context))))
+    shown.of(contributions[0])
