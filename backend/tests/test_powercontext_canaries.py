@@ -13,6 +13,7 @@ import pickle
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -120,7 +121,7 @@ def use_the_client(shown: Shown) -> None:
     client = PowerContextClient(load_settings())
     shown.call(lambda: client.prepare_context(QUERY, timeout_seconds=LIMIT))
     for ask in (client.get_readiness, client.get_server_info, client.get_capabilities, client.get_scope):
-        shown.of(shown.call(lambda ask=ask: ask(timeout_seconds=LIMIT)))
+        shown.of(shown.call(partial(ask, timeout_seconds=LIMIT)))
     shown.text += repr(shown.call(lambda: client.search_memory(TEXT, timeout_seconds=LIMIT)))  # the hits themselves are memories
     shown.of(shown.call(lambda: client.remember_memory("fact", TEXT, timeout_seconds=LIMIT)))
     saver = Saver(client, step_timeout_seconds=LIMIT)
@@ -143,7 +144,12 @@ def use_the_tool(shown: Shown) -> None:
     if pytest.importorskip("importlib.util").find_spec("deerflow_extension_api.plugins") is None:
         return
     contributions: list[Any] = []
-    install(SimpleNamespace(plugin=lambda contribution: contributions.append(contribution) or True), {})
+
+    def accept(contribution: Any) -> bool:
+        contributions.append(contribution)
+        return True
+
+    install(SimpleNamespace(plugin=accept), {})
     [tool] = contributions[0].tools
     context = SimpleNamespace(principal=SimpleNamespace(user_id=OWNER))
     shown.of(shown.call(lambda: asyncio.run(tool.handler({"text": TEXT, "kind": "fact"}, context))))

@@ -28,6 +28,7 @@ _HAN_RUN = re.compile(f"[{_HAN}]+")
 _TOKEN = re.compile(rf"[{_HAN}]+|[^\W{_HAN}]+(?:['’][^\W{_HAN}]+)*")
 _CHUNK = re.compile(rf"[^\s{_HAN}，。、；：！？（）“”]+")
 
+_ADDRESS_SIGN = re.compile(r"[/\\]|\.\w")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _MACHINE_LINE = re.compile(
     r"""\s*(?:Traceback|File\ "|at\ [\w$.<>]+\(|goroutine\ \d|panic:|\[signal|HTTP/\d|\d{4}-\d\d-\d\d[ T]\d\d:\d\d|\d+\.\d+s\s
@@ -48,11 +49,11 @@ _CONSTRAINT = re.compile(
     |(?:请|并且?|也|而且|同时)?(?:不[要得能可用超]|不需要|别|勿|无需|禁止|避免|只|仅|全文|字数|篇幅|控制在|直接给出|语言)""",
     re.VERBOSE | re.IGNORECASE,
 )
-_ASKING = re.compile(
-    r"""[?？؟]|吗$|\b(?:please|(?:could|can|would|will)\ you|help\ me|i\ need|i\ want|i(?:['’]d|\ would)\ like|let['’]s)\b
-    |请|帮|希望[你您]|需要[你您]|我需要|我想|能否|能不能|可否|是否|^.{0,6}(?:如何|怎么|怎样|为什么|为何|什么|哪|多少|几)
+_ASKING = re.compile(r"[?؟]|\b(?:please|(?:could|can|would|will) you|help me|i need|i want|i(?:['’]d| would) like|let['’]s)\b", re.IGNORECASE)
+_ASKING_IN_CHINESE = re.compile(
+    r"""[？请帮]|吗$|希望[你您]|需要[你您]|我需要|我想|能否|能不能|可否|是否|^.{0,6}(?:如何|怎么|怎样|为什么|为何|什么|哪|多少|几)
     |(?:什么|哪里|哪些|哪个|多少|怎么样|怎么办)$""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
 _LEAD_IN = re.compile(r"(?:(?:then|also|and|next|finally|first|second|third|lastly|now|afterwards|so|ok|okay|hi|hello|hey|just|but)\b[\s,:]*){1,3}", re.IGNORECASE)
 _BEFORE_A_VERB = frozenset(["please", "can", "could", "would", "will", "you", "help", "me", "us", "i", "need", "want", "to", "and", "or", "then", "also", "now", "just"])
@@ -79,10 +80,11 @@ def focused_query(request: str) -> str:
         others.sort(key=lambda position: abs(position - asking[0]))
 
     query = _Query()
-    query.take((sentences[position] for position in asking), _MAX_WORDS_OF_A_SENTENCE)
-    query.take((sentences[position] for position in asking), MAX_WORDS)
+    asked = [list(_content_words(sentences[position])) for position in asking]
+    query.take(asked, _MAX_WORDS_OF_A_SENTENCE)
+    query.take(asked, MAX_WORDS)
     query.add_variants()
-    query.take((sentences[position] for position in others), MAX_WORDS)
+    query.take((_content_words(sentences[position]) for position in others), MAX_WORDS)
     query.add_variants()
     return " ".join(query.words) or request
 
@@ -95,17 +97,17 @@ class _Query:
         self._seen: set[str] = set()
         self._count = 0
 
-    def take(self, sentences: Iterable[str], limit: int) -> None:
+    def take(self, sentences: Iterable[Iterable[tuple[str, int]]], limit: int) -> None:
         """Take the content words of ``sentences``, up to ``limit`` from each, while there is room."""
-        for sentence in sentences:
+        for words in sentences:
+            if self._count >= MAX_WORDS:
+                return
             taken = 0
-            for word, count in _content_words(sentence):
+            for word, count in words:
                 if word in self._seen or (self.words and (self._count + count > MAX_WORDS or taken + count > limit)):
                     continue
                 taken += count
                 self._add(word, count)
-                if self._count >= MAX_WORDS:
-                    return
 
     def add_variants(self) -> None:
         """Fill the free places with other forms of the words, if that cannot raise the number of hits the server wants."""
@@ -127,8 +129,11 @@ def _prose(request: str) -> str:
     for line in request.split("\n"):
         if _FENCE.match(line):
             fenced = not fenced
-        elif not fenced and not _MACHINE_LINE.match(line) and not _is_mostly_signs(line := _CHUNK.sub(_without_address, line)):
-            lines.append(line)
+        elif not fenced and not _MACHINE_LINE.match(line):
+            if _ADDRESS_SIGN.search(line):
+                line = _CHUNK.sub(_without_address, line)
+            if not _is_mostly_signs(line):
+                lines.append(line)
     prose = "\n".join(lines)
     return prose if _TOKEN.search(prose) else request
 
@@ -169,9 +174,10 @@ def _without_constraints(sentence: str) -> str:
 
 
 def _asks(sentence: str) -> bool:
-    if _ASKING.search(sentence.rstrip("。；;. ")):
+    if _ASKING.search(sentence) or (not sentence.isascii() and _ASKING_IN_CHINESE.search(sentence.rstrip("。；;. "))):
         return True
-    first = _FIRST_WORD.match(_LEAD_IN.sub("", sentence, count=1))
+    lead_in = _LEAD_IN.match(sentence)
+    first = _FIRST_WORD.match(sentence, lead_in.end() if lead_in else 0)
     return first is not None and first[1].lower() in TASK_VERBS
 
 
@@ -180,12 +186,13 @@ def _content_words(sentence: str) -> Iterator[tuple[str, int]]:
     for clause in _CLAUSE_END.split(sentence):
         opening = True
         for token in _TOKEN.findall(clause):
-            if _HAN_RUN.fullmatch(token):
+            if _HAN_RUN.match(token):
                 yield from ((piece, (len(piece) + 1) // 2) for piece in _CHINESE_CUT.split(token) if len(piece) > 1)
                 continue
-            word = token.lower().replace("’", "'").removesuffix("'s")
-            opens = opening
-            opening = word in _BEFORE_A_VERB
+            word = token.lower()
+            if "'" in word or "’" in word:
+                word = word.replace("’", "'").removesuffix("'s")
+            opens, opening = opening, word in _BEFORE_A_VERB
             if word not in FUNCTION_WORDS and not (opens and word in TASK_VERBS) and len(word) > 1 and not word[0].isdigit():
                 yield word, 1
 
