@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers audit check format clean
+.PHONY: help install demo test test-servers audit bench check format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ test-servers: install .venv-1.2.0/installed ## Run the tests of both generations
 
 audit: install ## Save through a bad network to a server that is killed again and again, and compare every claim with the store
 	@$(BIN)/python backend/scripts/audit.py
+
+bench: install ## Measure what a recall costs, beside httpx and PowerContext's client; docs/BENCHMARKS.md is `bench.py --write`
+	@$(BIN)/python backend/scripts/bench.py
 
 check: install ## Formatting, lint and types; import rules and lengths are tests
 	@$(BIN)/ruff format --check --quiet $(SOURCES)
