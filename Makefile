@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers audit bench check format clean
+.PHONY: help install demo test test-servers audit bench deadlines check format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ audit: install ## Save through a bad network to a server that is killed again an
 
 bench: install ## Measure what a recall costs, beside httpx and PowerContext's client; docs/BENCHMARKS.md is `bench.py --write`
 	@$(BIN)/python backend/scripts/bench.py
+
+deadlines: install ## Meet every fault with recall, the start-up check and saving, and see how late they are
+	@$(BIN)/python backend/scripts/deadlines.py
 
 check: install ## Formatting, lint and types; import rules and lengths are tests
 	@$(BIN)/ruff format --check --quiet $(SOURCES)
