@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers audit bench deadlines check format clean
+.PHONY: help install demo test test-servers audit bench deadlines soak check format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,9 @@ bench: install ## Measure what a recall costs, beside httpx and PowerContext's c
 
 deadlines: install ## Meet every fault with recall, the start-up check and saving, and see how late they are
 	@$(BIN)/python backend/scripts/deadlines.py
+
+soak: install ## Recall 20,000 times among faults: what is left behind? Then shut down under load
+	@$(BIN)/python backend/scripts/soak.py
 
 check: install ## Formatting, lint and types; import rules and lengths are tests
 	@$(BIN)/ruff format --check --quiet $(SOURCES)
