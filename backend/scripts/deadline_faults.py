@@ -29,6 +29,15 @@ def _direct(fault: Fault) -> Callable[[], AbstractContextManager[Place]]:
     return placed
 
 
+def _scripted(script: Script) -> Callable[[], AbstractContextManager[Place]]:
+    @contextmanager
+    def placed() -> Iterator[Place]:
+        with ScriptedServer(script) as server:
+            yield Place(server.base_url)
+
+    return placed
+
+
 def _behind_proxy(script: Script) -> Callable[[], AbstractContextManager[Place]]:
     @contextmanager
     def placed() -> Iterator[Place]:
@@ -47,6 +56,12 @@ def _stalled_tunnel(_request: Request, peer: Peer) -> None:
     peer.hang()
 
 
+def _one_byte_chunks(_request: Request, peer: Peer) -> None:
+    peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while not peer.stopping.is_set():
+        peer.send(b"1\r\n \r\n" * 10_000)  # thousands of events for h11 in each read
+
+
 @contextmanager
 def unread() -> Iterator[Place]:
     """A server that reads nothing. Short segments and a small window keep the buffers of both ends below 30 KB."""
@@ -60,10 +75,11 @@ def unread() -> Iterator[Place]:
 
 ALL_FAULTS: dict[str, Callable[[], AbstractContextManager[Place]]] = {
     **{name: _direct(fault) for name, fault in FAULTS.items()},
+    "endless one-byte chunks": _scripted(_one_byte_chunks),
     "proxy never answers CONNECT": _behind_proxy(_no_answer),
     "tunnel stalls in the handshake": _behind_proxy(_stalled_tunnel),
     "request never read": unread,
 }
 
-NOISY = ("endless body", "endless interim replies", "64 MiB body")
+NOISY = ("endless body", "endless one-byte chunks", "endless interim replies", "64 MiB body")
 """Those that keep a core busy; nothing else should be measured meanwhile."""
