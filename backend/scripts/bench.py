@@ -43,10 +43,10 @@ class Size:
         real_calls: Of each operation on the real server.
     """
 
-    rounds: int = 30
+    rounds: int = 24
     calls: int = 50
     load_rounds: int = 5
-    load_seconds: float = 0.4
+    load_seconds: float = 0.3
     memories: int = 1000
     real_calls: int = 100
 
