@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench-recall check format clean
+.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall deadlines soak check format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -11,8 +11,8 @@ help: ## List the targets
 install: .venv/installed ## Make .venv with everything the demo, the tests and the benches need
 
 .venv/installed: requirements-dev.txt
-	@echo "Making .venv and installing requirements-dev.txt, a real PowerContext server included (550 MB, about a minute) ..."
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; name one with PYTHON=") if sys.version_info < (3, 11) else None'
+	@echo "Making .venv and installing requirements-dev.txt, a real PowerContext server included (550 MB, about a minute) ..."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
@@ -48,10 +48,19 @@ unapply: ## Take them out again: DEERFLOW=folder, ARGS=--dry-run or --force
 DEERFLOW_CHECKOUT = $(or $(DEERFLOW),$(error Name the checkout: make $@ DEERFLOW=../deer-flow))
 
 audit: install ## Save through a bad network to a server that is killed again and again, and compare every claim with the store
-	@$(BIN)/python backend/scripts/audit.py
+	@$(BIN)/python backend/scripts/audit.py $(ARGS)
 
 bench-recall: install .venv-1.2.0/installed ## Measure what recall finds for prompts as people type them (minutes; ARGS=--write)
 	@$(BIN)/python backend/scripts/bench_recall.py $(ARGS)
+
+bench: install ## Measure what a recall costs, beside httpx and PowerContext's client; ARGS=--write
+	@$(BIN)/python backend/scripts/bench.py $(ARGS)
+
+deadlines: install ## Meet every fault with recall, the start-up check and saving, and see how late they are
+	@$(BIN)/python backend/scripts/deadlines.py $(ARGS)
+
+soak: install ## Recall 20,000 times among faults: what is left behind? Then shut down under load
+	@$(BIN)/python backend/scripts/soak.py $(ARGS)
 
 check: install ## Formatting, lint and types; import rules and lengths are tests
 	@$(BIN)/ruff format --check --quiet $(SOURCES)

@@ -1,0 +1,91 @@
+"""The measuring scripts run, in tiny, and say what they are there to say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from powercontext_support.real_server import find_executable
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+pytestmark = pytest.mark.skipif(not SCRIPTS.exists(), reason="the scripts are not part of a DeerFlow checkout")
+needs_server = pytest.mark.skipif(find_executable() is None, reason="no PowerContext server here")
+
+
+def run(script: str, *arguments: str, code: int = 0) -> str:
+    command = [sys.executable, str(SCRIPTS / script), *arguments]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert finished.returncode == code, finished.stdout + finished.stderr
+    assert finished.stderr == "" or code == 2
+    return finished.stdout
+
+
+@needs_server
+def test_the_bench_compares_recall_with_httpx_and_the_official_client() -> None:
+    lines = run("bench.py", "--quick", "--seed", "1").splitlines()
+    assert lines[0].startswith("`make bench`, seed 1. 20")
+    assert [line.split("|")[1].strip() for line in lines if " x" in line and line.startswith("|")] == [
+        "raw socket",
+        "`httpx.Client.post(...).json()`",
+        "`get_context`, full",
+        "`get_context`, focused",
+        "`await aget_context`, focused",
+        "PowerContext's client, loop thread",
+        "PowerContext's client, `asyncio.run`",
+    ]
+    assert sum(" thread" in line and line.startswith("| ") and "client" not in line for line in lines) == 18
+    assert any(line.startswith("| save of the same text again |") for line in lines)
+
+
+def test_the_deadlines_of_two_faults_are_measured_and_judged() -> None:
+    command = [sys.executable, str(SCRIPTS / "deadlines.py"), "--only", "silent,refused", "--repeats", "1"]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    output = finished.stdout
+    assert "| silent  |        1." in output, output + finished.stderr
+    assert "| refused |        0." in output
+    assert "200 callers, silent server: longest 1." in output
+    assert "16 sockets to the server" in output
+    # Which of the two depends on how busy the machine is, so it is for `make deadlines` to say.
+    assert ("Every limit holds." if finished.returncode == 0 else "TOO LATE.") in output
+    assert finished.returncode in (0, 1)
+
+
+def test_an_unknown_fault_is_refused() -> None:
+    assert run("deadlines.py", "--only", "boredom", code=2) == ""
+
+
+def test_a_short_soak_leaves_nothing_behind() -> None:
+    output = run("soak.py", "--recalls", "300", "--seed", "7")
+    assert output.startswith("seed 7\n300 recalls: ")
+    assert "left after close: 0 descriptors, 0 threads" in output
+    assert "close() during 32 recalls: 32 got their memory, 0 came after it" in output
+    assert "Nothing was left behind." in output
+
+
+@needs_server
+def test_a_short_audit_finds_no_false_claim() -> None:
+    output = run("audit.py", "--saves", "12", "--seed", "1")
+    assert "12 saves, " in output
+    assert output.rstrip().endswith("Every claim holds.")
+
+
+def test_a_section_replaces_only_itself(tmp_path: Path) -> None:
+    from report import replace_section
+
+    path = tmp_path / "BENCHMARKS.md"
+    replace_section("Cost of a recall", "First.", path)
+    replace_section("Finding", "Recall: 59 %.", path)
+    head = path.read_text(encoding="utf-8").partition("## ")[0]
+    replace_section("Cost of a recall", "Second.\n\n### Detail\n\nMore.\n", path)
+    assert path.read_text(encoding="utf-8") == f"{head}## Cost of a recall\n\nSecond.\n\n### Detail\n\nMore.\n\n## Finding\n\nRecall: 59 %.\n"
+    replace_section("Finding", "Recall: 60 %.", path)
+    assert path.read_text(encoding="utf-8").endswith("More.\n\n## Finding\n\nRecall: 60 %.\n")
+    assert path.read_text(encoding="utf-8").count("\n## ") == 2
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda script: script.name)
+def test_scripts_stay_short(script: Path) -> None:
+    assert len(script.read_text(encoding="utf-8").splitlines()) < 200
