@@ -126,7 +126,7 @@ def httpx_call(url: str) -> Iterator[Call]:
 @contextmanager
 def recall_call(url: str, recall_query: str) -> Iterator[Call]:
     """Yield our recall."""
-    with backend(url, recall_query=recall_query) as (manager, _):
+    with backend(url, recall_query=recall_query) as (manager, *_):
         yield lambda: manager.get_context(OWNER, query=REQUEST)
 
 
@@ -179,7 +179,7 @@ def contenders(url: str) -> Iterator[list[Contender]]:
         raw = RawSocket(url)
         stack.callback(raw.close)
         runner = stack.enter_context(asyncio.Runner())
-        manager, _ = stack.enter_context(backend(url, recall_query="focused"))
+        manager, *_ = stack.enter_context(backend(url, recall_query="focused"))
         yield [
             Contender(RAW, timed(raw.call)),
             Contender(HTTPX, timed(stack.enter_context(httpx_call(url)))),

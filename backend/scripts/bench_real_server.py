@@ -70,8 +70,8 @@ def measure_real_server(folder: Path, executable: str, *, memories: int, calls: 
     with RealServer(home, executable=executable) as server, ExitStack() as stack:
         where = {"scope_id": server.create_scope("bench"), "token": server.token}
         fill(server, where["scope_id"], texts)
-        full, _ = stack.enter_context(backend(server.base_url, recall_query="full", **where))
-        focused, saver = stack.enter_context(backend(server.base_url, recall_query="focused", **where))
+        full, *_ = stack.enter_context(backend(server.base_url, recall_query="full", **where))
+        focused, saver, _ = stack.enter_context(backend(server.base_url, recall_query="focused", **where))
         times_ms(lambda text: full.get_context(OWNER, query=text), requests[:5], bool)
         rows = {
             "recall, full": times_ms(lambda text: full.get_context(OWNER, query=text), requests, bool),

@@ -26,14 +26,14 @@ from powercontext_support import OWNER, SCOPE, TOKEN  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.config import load_settings, reset_settings  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.config import PowerContextSettings, load_settings, reset_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.saving import Saver  # noqa: E402
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _PREFIX = "POWERCONTEXT_DEERFLOW_"
 _building = threading.Lock()
 
-Backend = tuple[PowerContextMemoryManager, Saver]
+Backend = tuple[PowerContextMemoryManager, Saver, PowerContextSettings]
 
 # Thousands of faults on purpose would fill the screen.
 logging.getLogger("deerflow").addHandler(logging.NullHandler())
@@ -41,7 +41,7 @@ logging.getLogger("deerflow").addHandler(logging.NullHandler())
 
 @contextmanager
 def backend(base_url: str, *, proxy_url: str | None = None, **settings: str) -> Iterator[Backend]:
-    """Yield a manager and a saver for ``base_url``, and close them; ``settings`` are those of the environment.
+    """Yield a manager, a saver and the settings for ``base_url``, and close them; ``settings`` are those of the environment.
 
     They keep their settings whatever is built later, so several may be open at a time.
     """
@@ -56,7 +56,7 @@ def backend(base_url: str, *, proxy_url: str | None = None, **settings: str) -> 
         snapshot = load_settings()
         manager, client = PowerContextMemoryManager.from_config({}), PowerContextClient(snapshot)
     try:
-        yield manager, Saver(client, step_timeout_seconds=snapshot.remember_timeout_seconds)
+        yield manager, Saver(client, step_timeout_seconds=snapshot.remember_timeout_seconds), snapshot
     finally:
         manager.close()
         client.close()

@@ -38,7 +38,7 @@ def test_one_warning_when_recall_breaks_and_one_info_when_it_is_back(powercontex
     facts = f"PowerContextUnavailableError, in prepare_context, the server answered 503, code server_overloaded, request {REQUEST_ID}, "
     assert warning.startswith(f"PowerContext recall failed: {facts}")
     assert warning.endswith(" ms. Conversations start without memory until it is back.")
-    assert lines(log, logging.INFO) == ["PowerContext recall is back after 3 failed calls."]
+    assert lines(log, logging.INFO) == ["PowerContext recall is back; failed calls in between: 3."]
     assert [line.split(",")[0] for line in lines(log, logging.DEBUG)] == [
         "PowerContext recall: 33 bytes",
         "PowerContext recall failed: PowerContextUnavailableError",
@@ -61,12 +61,13 @@ def test_a_caller_who_gets_nothing_is_noted_at_debug(powercontext_manager: Build
     assert lines(log, logging.DEBUG) == ["PowerContext recall: the caller is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID and gets nothing."]
 
 
-def test_a_host_that_forwards_no_query_is_told_once(powercontext_manager: BuildManager, log: Any) -> None:
+@pytest.mark.parametrize("query", [None, [{"type": "text", "text": QUERY}]])
+def test_a_host_that_forwards_no_text_is_told_once(query: Any, powercontext_manager: BuildManager, log: Any) -> None:
     manager = powercontext_manager("http://127.0.0.1:9")
     manager.get_context("u-2", query=None)
     assert lines(log, logging.INFO) == []
     for _ in range(3):
-        manager.get_context(OWNER)
+        manager.get_context(OWNER, query=query)
     [info] = lines(log, logging.INFO)
     assert "needs a DeerFlow that forwards the user's request" in info
 

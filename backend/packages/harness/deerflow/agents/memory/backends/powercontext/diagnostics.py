@@ -49,15 +49,15 @@ class RecallLog:
         with self._lock:
             failures, self._failures = self._failures, 0
         if failures:
-            logger.info("PowerContext recall is back after %d failed calls.", failures)
+            logger.info("PowerContext recall is back; failed calls in between: %d.", failures)
 
     def query_seen(self, query: object) -> None:
-        """Note whether the host forwards the request: an INFO, once, if its first recall comes without."""
+        """Note whether the host forwards the request: an INFO, once, if its first recall comes without, or with anything but text."""
         if self._asked_about_query:
             return
         self._asked_about_query = True
-        if query is None:
-            logger.info("DeerFlow asked for memory without a query, so there is none. Recall needs a DeerFlow that forwards the user's request (September 2026 or later).")
+        if not isinstance(query, str):
+            logger.info("DeerFlow asked for memory without a query that is text, so there is none. Recall needs a DeerFlow that forwards the user's request (September 2026 or later).")
 
 
 def describe(error: Exception, elapsed_seconds: float) -> str:
