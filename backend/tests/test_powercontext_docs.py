@@ -1,0 +1,260 @@
+"""The guide for operators and the README: what they tell to run does run and shows what they show, and what they quote is in the code.
+
+`<!-- runs -->` before a block in the Markdown says that the block runs here, `<!-- shows -->` that it is what the block before it prints.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from powercontext_support.real_server import find_executable
+
+from deerflow.agents.memory import manager
+from deerflow.agents.memory.backends import powercontext
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "POWERCONTEXT.md"
+CHINESE = ROOT / "docs" / "POWERCONTEXT_zh.md"
+README = ROOT / "README.md"
+SOURCES = sorted(Path(powercontext.__file__).parent.glob("*.py"))
+# In a DeerFlow checkout README.md and Makefile are DeerFlow's own.
+AT_HOME = (ROOT / "docs" / "DESIGN.md").exists()
+
+pytestmark = pytest.mark.skipif(not (GUIDE.exists() and CHINESE.exists()), reason="the guide is not here")
+at_home = pytest.mark.skipif(not AT_HOME, reason="this is not the backend's own project")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, with what the comment before it says of it."""
+
+    mark: str
+    language: str
+    text: str
+
+
+def blocks(file: Path) -> list[Block]:
+    found = re.findall(r"(?:^<!-- (\w+) -->\n)?^```(\w*)\n(.*?)^```$", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [Block(*parts) for parts in found]
+
+
+def runnable(file: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield each block that runs, with what it shows, if the guide says so."""
+    found = blocks(file)
+    for block, following in zip(found, [*found[1:], Block("", "", "")], strict=True):
+        if block.mark == "runs":
+            assert block.language == "bash"
+            yield block.text, following.text if following.mark == "shows" else None
+
+
+def headings(file: Path) -> list[str]:
+    prose = re.sub(r"^```.*?^```$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"^(#+ (?:\d+\.)?)", prose, re.MULTILINE)
+
+
+# ---- both languages
+
+
+def test_both_languages_have_the_same_blocks_and_sections() -> None:
+    assert blocks(CHINESE) == blocks(GUIDE)
+    assert headings(CHINESE) == headings(GUIDE)
+
+
+def test_every_mark_belongs_to_a_block() -> None:
+    for file in (GUIDE, CHINESE):
+        marks = re.findall(r"<!-- (\w+) -->", file.read_text(encoding="utf-8"))
+        assert marks == [block.mark for block in blocks(file) if block.mark]
+        assert set(marks) <= {"runs", "shows"}
+
+
+# ---- what is quoted is in the code, and what is in the code is told
+
+
+def texts_of(node: ast.AST) -> list[str]:
+    return [part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+
+
+def failure_sections(file: Path) -> str:
+    """Return the tables of section 9, which quotes what the backend says."""
+    section = re.split(r"^## ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[9]
+    assert section.startswith("9. ")
+    return "\n".join(line for line in section.splitlines() if line.startswith("|"))
+
+
+def test_what_section_9_quotes_is_in_the_code() -> None:
+    code = "\n".join("\n".join(texts_of(ast.parse(source.read_text(encoding="utf-8")))) for source in SOURCES)
+    rows = [[cell.strip() for cell in line.split("|")[1:]] for line in failure_sections(GUIDE).splitlines()]
+    cells = [row[1] if row[0] in ("INFO", "WARNING", "error") else row[0] for row in rows]
+    quoted = [quote for cell in cells for quote in re.findall(r"`(.+?)`", cell)]
+    assert len(quoted) > 40
+    for quote in quoted:
+        for fragment in re.split(r"<\w+>|[.:] ", quote):
+            words = fragment.strip(".: ").split()
+            # Where a message is put together from two, as in "%s until it is back", both parts have to be there.
+            cuts = range(len(words) + 1)
+            assert any(" ".join(words[:cut]) in code and " ".join(words[cut:]) in code for cut in cuts), quote
+
+
+def spoken() -> Iterator[str]:
+    """Yield the start of what operators and models can read: log lines over DEBUG, problems, reasons, the tool's messages."""
+    for source in SOURCES:
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func) in ("logger.info", "logger.warning", "logger.log"):
+                yield next(text for argument in node.args for text in texts_of(argument))
+            elif isinstance(node, ast.FunctionDef) and node.name == "_explain":
+                yield from (text for text in texts_of(ast.Module(node.body[1:], [])) if text.endswith("."))
+            elif isinstance(node, ast.FunctionDef) and node.name in ("remedy_for", "_translate"):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                yield from (text for text in texts_of(ast.Module(body, [])) if " " in text)
+
+
+@pytest.mark.parametrize("file", [GUIDE, CHINESE], ids=lambda file: file.name)
+def test_what_the_code_says_is_in_section_9(file: Path) -> None:
+    section = failure_sections(file)
+    starts = {re.split(r"[%:(;]", text)[0].strip() for text in spoken()} - {")", "."}
+    assert len(starts) > 25
+    assert {start for start in starts if start not in section} == set()
+
+
+# ---- YAML and Compose
+
+
+def documents(file: Path) -> list[dict[str, Any]]:
+    return [yaml.safe_load(block.text) for block in blocks(file) if block.language == "yaml"]
+
+
+def test_the_yaml_parses_and_says_what_the_example_configuration_says() -> None:
+    config, sidecar, tls = documents(GUIDE)
+    assert set(sidecar) == set(tls) == {"services", "volumes"}
+    if AT_HOME:
+        example = yaml.safe_load((ROOT / "config.example.yaml").read_text(encoding="utf-8"))
+        [short] = documents(README)
+        assert config == example
+        assert config == short | {"memory": config["memory"] | short["memory"]}  # the README leaves out what is the default
+
+
+BASE = """\
+services:
+  gateway: {image: gateway, networks: [deer-flow]}
+networks:
+  deer-flow: {}
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["sidecar", "tls"])
+def test_compose_accepts_the_files(number: int, tmp_path: Path) -> None:
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False, timeout=30).returncode:
+        pytest.skip("no docker with compose here")
+    (tmp_path / "base.yaml").write_text(BASE)
+    (tmp_path / "override.yaml").write_text(json.dumps(documents(GUIDE)[number]))
+    command = [docker, "compose", "-f", "base.yaml", "-f", "override.yaml", "config", "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"POWERCONTEXT_DEERFLOW_TOKEN": "t"}, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+# ---- the commands
+
+
+@at_home
+def test_the_readmes_first_screen_is_short() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    second = next(number for number, line in enumerate(lines, start=1) if line.startswith("## "))
+    assert second <= 40
+
+
+@at_home
+def test_every_make_target_that_is_named_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    theirs = {"dev", "start", "up"}  # DeerFlow's own
+    named = {name for file in (README, GUIDE) for name in re.findall(r"(?:^|`)make ([a-z-]+)", file.read_text(encoding="utf-8"), re.MULTILINE)}
+    assert {"apply", "demo", "unapply"} <= named
+    assert {name for name in named - theirs if f"\n{name}:" not in makefile} == set()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a home directory with what the guide finds there: a DeerFlow checkout with a Python, and this project."""
+    memory = "backend/packages/harness/deerflow/agents/memory"
+    checkout = tmp_path / "deer-flow"
+    for path in ("backend/packages/harness/pyproject.toml", f"{memory}/manager.py", f"{memory}/backends/__init__.py", "config.yaml"):
+        (checkout / path).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / path).touch()
+    (checkout / "config.yaml").write_text(next(block.text for block in blocks(GUIDE) if block.language == "yaml"))
+    subprocess.run(["git", "init", "--quiet", str(checkout)], check=True, timeout=30)
+    # Its Python finds the host's contract as this test does, and the backend where `make apply` puts it.
+    python = checkout / "backend/.venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{Path(manager.__file__).parents[3]}:{checkout}/backend/packages/harness" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / "powercontext-memory-for-deerflow").symlink_to(ROOT)
+    return tmp_path
+
+
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def run_in_one_session(texts: list[str], home: Path) -> list[str]:
+    """Run ``texts`` as somebody types them into one shell, and return what each printed."""
+    script = "set -e\n" + "".join(f"{text}echo '=====END====='\n" for text in texts)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("POWERCONTEXT_", "DEER_FLOW_", "SSL_", "MAKE")) and not name.lower().endswith("_proxy")}
+    environment = kept | {"HOME": str(home), "PATH": f"{Path(find_executable() or '').parent}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(["bash", "-c", script], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=100)
+    finally:
+        for pid in home.glob("powercontext/pid"):  # of the server, if a block failed before it was stopped
+            subprocess.run(["kill", pid.read_text().strip()], capture_output=True, check=False, timeout=10)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.split("=====END=====\n")[:-1]
+
+
+def shape(text: str) -> str:
+    """Return ``text`` without what differs from run to run."""
+    return re.sub(r"\b\d+ ms of", "<n> ms of", re.sub(r"\b(art|scp)_\w+", r"\1_<id>", text))
+
+
+commands = pytest.mark.skipif(any(shutil.which(name) is None for name in ("bash", "curl", "git", "make", "openssl")), reason="bash, curl, git, make or openssl is not here")
+
+
+@at_home
+@commands
+@pytest.mark.skipif(find_executable() is None, reason="no PowerContext server here")
+def test_the_guides_commands_run_and_show_what_it_says(home: Path) -> None:
+    pytest.importorskip("certifi")
+    port = free_port()
+    texts = list(runnable(GUIDE))
+    printed = run_in_one_session([re.sub(r"\b8000\b", port, text) for text, _ in texts], home)
+    assert len(printed) >= 14
+    expected = [shown for _, shown in texts]
+    assert [shape(text) for text, shown in zip(printed, expected, strict=True) if shown] == [shape(shown) for shown in expected if shown]
+    token = (home / "powercontext/token").read_text().strip()
+    assert f"POWERCONTEXT_DEERFLOW_TOKEN={token}\n" in (home / "deer-flow/.env").read_text()  # the rotated one
+    assert not (home / "deer-flow/docs/POWERCONTEXT.md").exists()  # unapplied
+
+
+@at_home
+@commands
+def test_the_readmes_way_into_a_deerflow_checkout_works(home: Path) -> None:
+    [apply] = re.findall(r"`(make apply DEERFLOW=\S+)`", README.read_text(encoding="utf-8"))
+    command = apply.replace("../deer-flow", str(home / "deer-flow"))
+    printed = run_in_one_session([f"{command}\n", f"{command.replace(' apply', ' unapply')}\n"], home)
+    assert re.match(r"Files: \d+ added, 0 updated, 0 removed\.\n", printed[0])
+    assert "POWERCONTEXT_DEERFLOW_OWNER_USER_ID=" in printed[0]
+    assert re.match(r"Files: 0 added, 0 updated, \d+ removed\.\n", printed[1])
