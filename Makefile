@@ -36,8 +36,13 @@ test-host: ## Run our tests inside a DeerFlow checkout, after `make apply`: DEER
 	@cd "$(DEERFLOW_CHECKOUT)/backend" && POWERCONTEXT_TEST_SERVER="$(CURDIR)/$(BIN)/powercontext" \
 		"$(or $(HOST_PYTHON),.venv/bin/python)" -m pytest -q -rs tests/test_powercontext_*.py tests/blocking_io/test_powercontext_*.py
 
-doctor: install ## Diagnose the configuration in this environment: CONFIG=DeerFlow's config.yaml
+doctor: install ## Diagnose the configuration in this environment: CONFIG=config.yaml, and DEERFLOW=folder to ask that DeerFlow too
+ifdef DEERFLOW
+	@cd "$(DEERFLOW)/backend" && "$(or $(HOST_PYTHON),.venv/bin/python)" -m deerflow.agents.memory.backends.powercontext.doctor $(if $(CONFIG),--config "$(abspath $(CONFIG))") $(ARGS)
+else
+	@echo "(The host lines are about the stand-in host; DEERFLOW=folder asks a real one.)"
 	@PYTHONPATH=backend/packages/harness:backend/devhost $(BIN)/python -m deerflow.agents.memory.backends.powercontext.doctor $(if $(CONFIG),--config "$(CONFIG)") $(ARGS)
+endif
 
 apply: ## Put the backend, its tests and its guide into a DeerFlow checkout: DEERFLOW=folder, ARGS=--dry-run or --force
 	@$(PYTHON) backend/scripts/overlay.py apply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"

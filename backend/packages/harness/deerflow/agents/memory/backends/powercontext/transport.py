@@ -51,6 +51,7 @@ class Transport:
             (b"User-Agent", b"deerflow-powercontext"),
         ]
         self._token = settings.token
+        self._proxied = settings.proxy_url is not None
         self._connections = Connections(settings)
 
     @property
@@ -106,7 +107,7 @@ class Transport:
             httpcore.ProxyError,
             _BodyTooLargeError,
         ) as error:
-            failure = _translate(error, operation, body.taken)
+            failure = _translate(error, operation, body.taken, self._proxied)
         raise failure  # out here, so that httpcore's exception, which quotes the peer, does not hang on to it
 
     def _request(self, path: str, content: bytes | None, body: _RequestBody, deadline: float) -> httpcore.Request:
@@ -182,7 +183,7 @@ def _request_id(response: httpcore.Response) -> str | None:
     return None
 
 
-def _translate(error: Exception, operation: str, sent: bool) -> PowerContextError:
+def _translate(error: Exception, operation: str, sent: bool, proxied: bool) -> PowerContextError:
     if isinstance(error, httpcore.TimeoutException):
         return PowerContextTimeoutError(
             "no complete reply within the limit" if sent else "no connection within the limit",
@@ -194,13 +195,13 @@ def _translate(error: Exception, operation: str, sent: bool) -> PowerContextErro
     if sent:
         return PowerContextResponseError("the connection broke before a complete reply", operation=operation, may_have_been_sent=True)
     if isinstance(error, NameLookupError):
-        reason = "the server's name has no address"
+        reason = "the proxy's name has no address" if proxied else "the server's name has no address"
     elif isinstance(error, HandshakeError):
         reason = "no TLS connection: is the certificate trusted, and is this an https port?"
     elif isinstance(error, httpcore.ProxyError):
         reason = "the proxy refuses the connection"
     else:
-        reason = "nothing answers at the server's address"
+        reason = "nothing answers at the proxy's address" if proxied else "nothing answers at the server's address"
     return PowerContextConnectionError(reason, operation=operation)
 
 
