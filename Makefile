@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall deadlines soak check format clean
+.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall deadlines fuzz soak check format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,6 +63,9 @@ bench: install ## Measure what a recall costs, beside httpx and PowerContext's c
 
 deadlines: install ## Meet every fault with recall, the start-up check and saving, and see how late they are
 	@$(BIN)/python backend/scripts/deadlines.py $(ARGS)
+
+fuzz: install ## Feed mutated replies and settings to everything that parses them
+	@$(BIN)/python backend/scripts/fuzz.py $(ARGS)
 
 soak: install ## Recall 20,000 times among faults: what is left behind? Then shut down under load
 	@$(BIN)/python backend/scripts/soak.py $(ARGS)

@@ -57,6 +57,12 @@ def test_an_unknown_fault_is_refused() -> None:
     assert run("deadlines.py", "--only", "boredom", code=2) == ""
 
 
+def test_mutated_replies_and_settings_raise_nothing_foreign() -> None:
+    output = run("fuzz.py", "--replies", "4000", "--seed", "7")
+    assert "4000 mutated replies read as each of the models: " in output
+    assert output.splitlines()[-1].startswith("Nothing but our errors, and nothing accepted that is not what it claims.")
+
+
 def test_a_short_soak_leaves_nothing_behind() -> None:
     output = run("soak.py", "--recalls", "300", "--seed", "7")
     assert output.startswith("seed 7\n300 recalls: ")

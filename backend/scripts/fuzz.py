@@ -1,0 +1,144 @@
+"""Feeds mutated replies and settings to everything that parses them. ``make fuzz`` runs it.
+
+Recorded replies of real servers are changed at random and read as every kind of reply; some also go through a socket. Whatever comes out
+is our own error, or a value of which all that is checked still holds. Settings of the environment are changed in the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from measuring import backend
+from powercontext_support import OWNER
+from powercontext_support.scripted_server import Peer, Request, ScriptedServer, reply
+
+from deerflow.agents.memory.backends.powercontext.config import VARIABLES, load_settings, reset_settings
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError, PowerContextResponseError
+from deerflow.agents.memory.backends.powercontext.models import (
+    Capabilities,
+    ErrorReply,
+    PreparedContext,
+    Readiness,
+    Remembered,
+    Scope,
+    SearchReply,
+    ServerInfo,
+)
+from deerflow.agents.memory.backends.powercontext.transport import Reply
+
+CAPTURED = Path(__file__).resolve().parents[1] / "tests" / "powercontext_support" / "captured"
+MODELS = (PreparedContext, Readiness, ServerInfo, Capabilities, Scope, Remembered, SearchReply, ErrorReply)
+TOKENS = [b"null", b"true", b"-1", b"1e999", b"NaN", b'""', b"[]", b"{}", b'"\\ud800"', b"\xff", b"\x00", b"\r\n\r\n", b"0\r\n", b'"schema"', b'"content"', b'"records"', b'"entry"']
+GOOD = {
+    "base_url": "https://powercontext.example.com:8443/memory",
+    "owner_user_id": OWNER,
+    "scope_id": "scp_4bn20avma1vbh7fc0rxawgxq24",
+    "token": "t0ken",
+    "max_bytes": "8000",
+    "recall_query": "focused",
+    "recall_timeout_seconds": "2.0",
+    "remember_timeout_seconds": "5.0",
+}
+
+
+def mutate(data: bytes, chance: random.Random) -> bytes:
+    """Return ``data`` with one to four changes: a byte, a piece cut, doubled or moved, a token put in."""
+    for _ in range(chance.randint(1, 4)):
+        start, end = sorted(chance.randrange(len(data) + 1) for _ in range(2))
+        piece = data[start:end]
+        data = data[:start] + chance.choice([b"", piece * 2, piece[::-1], bytes([chance.randrange(256)]), chance.choice(TOKENS)]) + data[end:]
+    return data
+
+
+def check(body: bytes, tally: Counter[str]) -> None:
+    """Read ``body`` as every kind of reply. Anything but our error, or content that is not what it claims to be, is raised."""
+    for model in MODELS:
+        try:
+            read = model.parse("fuzz", Reply(200, body, None))
+        except PowerContextResponseError as error:
+            if error.__context__ is not None or error.__cause__ is not None:
+                raise AssertionError("a foreign error hangs on ours") from error
+            tally["refused"] += 1
+            continue
+        tally["accepted"] += 1
+        if isinstance(read, PreparedContext):
+            assert len((read.content or "").encode()) == read.content_bytes, "a context of another length"
+            assert (read.status == "ready") == (read.content is not None), "a status that does not fit"
+        if isinstance(read, Remembered):
+            assert read.citation is not None or not read.changed, "a change without a citation"
+
+
+def fuzz_replies(bodies: list[bytes], count: int, chance: random.Random) -> Counter[str]:
+    """Check ``count`` mutated bodies."""
+    tally: Counter[str] = Counter()
+    for _ in range(count):
+        check(mutate(chance.choice(bodies), chance), tally)
+    return tally
+
+
+def fuzz_the_wire(bodies: list[bytes], count: int, chance: random.Random) -> Counter[str]:
+    """Let a recall meet ``count`` mutated HTTP replies; it has to return text or nothing, in time."""
+    tally: Counter[str] = Counter()
+
+    def answer(_request: Request, peer: Peer) -> None:
+        peer.send(mutate(reply(200, chance.choice(bodies)), chance))
+
+    with ScriptedServer(answer) as server, backend(server.base_url, recall_timeout_seconds="0.3") as (manager, *_):
+        for _ in range(count):
+            started = time.monotonic()
+            context = manager.get_context(OWNER, query="refund")
+            assert time.monotonic() - started < 0.4, "a recall that was late"
+            assert len(context.encode()) <= 8000, "a context over its budget"
+            tally["recalled" if context else "nothing"] += 1
+    return tally
+
+
+def fuzz_settings(count: int, chance: random.Random) -> Counter[str]:
+    """Load ``count`` mutated environments."""
+    tally: Counter[str] = Counter()
+    for _ in range(count):
+        values = dict(GOOD)
+        name = chance.choice(list(values))
+        values[name] = mutate(values[name].encode(), chance).replace(b"\0", b"").decode("utf-8", "surrogateescape")
+        os.environ |= {variable: values[setting] for variable, setting in VARIABLES.items()}
+        reset_settings()
+        try:
+            load_settings()
+            tally["accepted"] += 1
+        except PowerContextConfigurationError as error:
+            assert error.__context__ is None, "a foreign error hangs on ours"
+            assert len(values[name]) < 12 or values[name] not in str(error), "a value in the message"
+            tally["refused"] += 1
+    return tally
+
+
+def main() -> int:
+    """Fuzz; anything unexpected is raised."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replies", type=int, default=120_000)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}", flush=True)
+    chance = random.Random(arguments.seed)
+    bodies = [path.read_bytes() for path in sorted(CAPTURED.glob("*/*.json"))]
+    contexts = [path.read_bytes() for path in sorted(CAPTURED.glob("*/prepare_context_ready.json"))]
+    started = time.monotonic()
+    for what, count, run in (
+        ("replies read as each of the models", arguments.replies, lambda count: fuzz_replies(bodies, count, chance)),
+        ("contexts through a socket", arguments.replies // 40, lambda count: fuzz_the_wire(contexts, count, chance)),
+        ("environments", arguments.replies // 20, lambda count: fuzz_settings(count, chance)),
+    ):
+        tally = run(count)
+        print(f"{count} mutated {what}: " + ", ".join(f"{number} {outcome}" for outcome, number in sorted(tally.items())), flush=True)
+    print(f"Nothing but our errors, and nothing accepted that is not what it claims. {time.monotonic() - started:.0f} s.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
