@@ -7,6 +7,7 @@ them, to a real server that is killed and restarted and whose database is locked
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import random
 import sys
@@ -145,6 +146,7 @@ def main() -> int:
     if executable is None:
         print("There is no powercontext command beside this Python: run `make install`.")
         return 2
+    logging.basicConfig(level=logging.ERROR)  # what fails here, fails on purpose
     print(f"seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="powercontext-audit-") as name, RealServer(Path(name), executable=executable) as server, Relay(server.base_url) as relay:
         os.environ |= {

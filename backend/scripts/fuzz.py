@@ -118,6 +118,11 @@ def fuzz_settings(count: int, chance: random.Random) -> Counter[str]:
     return tally
 
 
+def report(what: str, tally: Counter[str]) -> None:
+    """Print what came of ``what``."""
+    print(f"{what}: " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.items())), flush=True)
+
+
 def main() -> int:
     """Fuzz; anything unexpected is raised."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -129,13 +134,9 @@ def main() -> int:
     bodies = [path.read_bytes() for path in sorted(CAPTURED.glob("*/*.json"))]
     contexts = [path.read_bytes() for path in sorted(CAPTURED.glob("*/prepare_context_ready.json"))]
     started = time.monotonic()
-    for what, count, run in (
-        ("replies read as each of the models", arguments.replies, lambda count: fuzz_replies(bodies, count, chance)),
-        ("contexts through a socket", arguments.replies // 40, lambda count: fuzz_the_wire(contexts, count, chance)),
-        ("environments", arguments.replies // 20, lambda count: fuzz_settings(count, chance)),
-    ):
-        tally = run(count)
-        print(f"{count} mutated {what}: " + ", ".join(f"{number} {outcome}" for outcome, number in sorted(tally.items())), flush=True)
+    report(f"{arguments.replies} mutated replies, read as each of the models", fuzz_replies(bodies, arguments.replies, chance))
+    report(f"{arguments.replies // 40} mutated contexts through a socket", fuzz_the_wire(contexts, arguments.replies // 40, chance))
+    report(f"{arguments.replies // 20} mutated environments", fuzz_settings(arguments.replies // 20, chance))
     print(f"Nothing but our errors, and nothing accepted that is not what it claims. {time.monotonic() - started:.0f} s.")
     return 0
 

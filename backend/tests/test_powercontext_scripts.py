@@ -59,7 +59,7 @@ def test_an_unknown_fault_is_refused() -> None:
 
 def test_mutated_replies_and_settings_raise_nothing_foreign() -> None:
     output = run("fuzz.py", "--replies", "4000", "--seed", "7")
-    assert "4000 mutated replies read as each of the models: " in output
+    assert "4000 mutated replies, read as each of the models: " in output
     assert output.splitlines()[-1].startswith("Nothing but our errors, and nothing accepted that is not what it claims.")
 
 
@@ -73,8 +73,9 @@ def test_a_short_soak_leaves_nothing_behind() -> None:
 
 @needs_server
 def test_a_short_audit_finds_no_false_claim() -> None:
-    output = run("audit.py", "--saves", "12", "--seed", "1")
-    assert "12 saves, " in output
+    output = run("audit.py", "--saves", "12", "--offsets", "5", "--seed", "1")
+    assert "the reply was cut at 5 offsets" in output
+    assert "17 saves of " in output
     assert output.rstrip().endswith("Every claim holds.")
 
 
