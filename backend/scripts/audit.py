@@ -1,7 +1,8 @@
 """Compares what saving claims with what the store holds, while the network and the server are bad. ``make audit`` runs it.
 
-First the reply to a write is cut at every byte offset once. Then saves and recalls go through a relay that delays, cuts, loses and spoils
-them, to a real server that is killed and restarted and whose database is locked. Afterwards every text is looked for in the store.
+First the reply to a write is cut at every byte offset once. Then saves and recalls go through a relay that delays,
+cuts, loses and spoils them, to a real server that is killed and restarted and whose database is locked. Afterwards
+every text is looked for in the store.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ class Audit:
     def compare(self, stored: Counter[str]) -> bool:
         """Print the tally; return whether no claim is contradicted and nothing took too long.
 
-        A repeat whose look-up fails twice is written again, and PowerContext, which has no idempotency key, stores it twice: that is
-        counted, but no failure. One write stored twice is.
+        A repeat whose look-up fails twice is written again, and PowerContext, which has no idempotency key, stores it
+        twice: that is counted, but no failure. One write stored twice is.
         """
         every = [(text, outcome) for text, outcomes in self.outcomes.items() for outcome in outcomes]
         claims = Counter(type(outcome).__name__ for _, outcome in every)

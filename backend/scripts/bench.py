@@ -1,7 +1,7 @@
 """What a recall costs, beside a raw socket, httpx and PowerContext's own client. ``make bench`` runs it.
 
-All of them ask the same canned server, in another process on loopback, in rounds of random order, so that whatever else the
-machine does falls on each of them. Then recall and saving are measured on a real PowerContext server.
+All of them ask the same canned server, in another process on loopback, in rounds of random order, so that whatever else
+the machine does falls on each of them. Then recall and saving are measured on a real PowerContext server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How late recall, the check at start-up, saving and the doctor can be, whatever the server does. ``make deadlines`` runs it.
 
-Each fault of the tests, and some on the way to the server, meets each operation with a limit of one second a step. Then come
-200 callers at once, and a process that wants to end while a name look-up hangs.
+Each fault of the tests, and some on the way to the server, meets each operation with a limit of one second a step. Then
+come 200 callers at once, and a process that wants to end while a name look-up hangs.
 """
 
 from __future__ import annotations

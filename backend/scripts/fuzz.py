@@ -1,7 +1,8 @@
 """Feeds mutated replies and settings to everything that parses them. ``make fuzz`` runs it.
 
-Recorded replies of real servers are changed at random and read as every kind of reply; some also go through a socket. Whatever comes out
-is our own error, or a value of which all that is checked still holds. Settings of the environment are changed in the same way.
+Recorded replies of real servers are changed at random and read as every kind of reply; some also go through a socket.
+Whatever comes out is our own error, or a value of which all that is checked still holds. Settings of the environment
+are changed in the same way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Puts the PowerContext backend, its tests and its guide into a DeerFlow checkout, and takes them out again.
 
-``make apply`` and ``make unapply`` run it. What was applied is recorded in the checkout's git directory, as path -> SHA-256: a file
-is ours if it is recorded and still has that content. Anything else is refused, and then nothing is changed.
+``make apply`` and ``make unapply`` run it. What was applied is recorded in the checkout's git directory, as path ->
+SHA-256: a file is ours if it is recorded and still has that content. Anything else is refused, and then nothing is
+changed.
 """
 
 from __future__ import annotations

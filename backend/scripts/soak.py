@@ -1,7 +1,8 @@
 """Whether a long life among faults leaves anything behind, and whether a shutdown is graceful. ``make soak`` runs it.
 
-Eight threads recall from a server in another process that answers some requests badly, late or not at all. This process's
-memory, descriptors and threads are looked at on the way and after ``close``. Then ``close`` comes during 32 recalls.
+Eight threads recall from a server in another process that answers some requests badly, late or not at all. This
+process's memory, descriptors and threads are looked at on the way and after ``close``. Then ``close`` comes during 32
+recalls.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ TOKEN = "loopback-test-token"
 def find_executable(version: str = "1.4.1") -> str | None:
     """Return the ``powercontext`` command of ``version``.
 
-    ``POWERCONTEXT_TEST_SERVER`` may name that of 1.4.1, ``POWERCONTEXT_TEST_SERVER_1_2_0`` that of 1.2.0. Without them it is the one
-    beside this Python, and the one in ``.venv-1.2.0``, which ``make test-servers`` makes.
+    ``POWERCONTEXT_TEST_SERVER`` may name that of 1.4.1, ``POWERCONTEXT_TEST_SERVER_1_2_0`` that of 1.2.0. Without them
+    it is the one beside this Python, and the one in ``.venv-1.2.0``, which ``make test-servers`` makes.
     """
     variable = "POWERCONTEXT_TEST_SERVER" + ("" if version == "1.4.1" else f"_{version.replace('.', '_')}")
     folder = Path(sys.executable).parent if version == "1.4.1" else Path(__file__).parents[3] / f".venv-{version}" / "bin"

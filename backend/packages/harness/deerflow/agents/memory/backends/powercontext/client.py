@@ -33,8 +33,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class PowerContextClient:
     """A client of one server and one Scope. Safe for any number of threads; nothing is retried.
 
-    Every method takes ``timeout_seconds``, the limit of the whole call. Every method raises ``PowerContextConnectionError``,
-    ``PowerContextTimeoutError``, ``PowerContextResponseError`` or ``PowerContextStatusError``.
+    Every method takes ``timeout_seconds``, the limit of the whole call. Every method raises
+    ``PowerContextConnectionError``, ``PowerContextTimeoutError``, ``PowerContextResponseError`` or
+    ``PowerContextStatusError``.
 
     Raises:
         PowerContextConfigurationError: ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` cannot be read.
@@ -76,7 +77,8 @@ class PowerContextClient:
     def remember_memory(self, kind: str, text: str, *, timeout_seconds: float) -> Remembered:
         """Store ``text`` as it is, once, on a connection of its own.
 
-        An error whose ``may_have_been_sent`` is set does not say whether the server stored it: it goes on after we gave up.
+        An error whose ``may_have_been_sent`` is set does not say whether the server stored it: it goes on after we gave
+        up.
         """
         payload = {"scope_id": self._settings.scope_id.get_secret_value(), "kind": kind, "text": text}
         reply = self._call("remember_memory", "/v1/memory/remember", payload, timeout_seconds=timeout_seconds, own_connection=True)

@@ -39,7 +39,7 @@ ReadPolicy = Literal["fail_open", "fail_closed"]
 # What a wrong value is told, after the variable's name.
 _REMEDIES: Final = {
     "base_url": "must be https://…, or http:// to this machine only (localhost, 127.0.0.0/8, [::1]); a path is allowed, but no user name, query or fragment",
-    "owner_user_id": "must be the id of a signed-in DeerFlow user, without white space around it, and not `default`: so DeerFlow calls a caller it does not know",
+    "owner_user_id": "must be the id of a signed-in DeerFlow user, without white space around it, and not `default`, which is what DeerFlow calls a caller it does not know",
     "scope_id": "must be the id of a PowerContext Scope: 1 to 256 characters, without white space around it",
     "token": "must be printable ASCII without white space (look for a stray space or line end), and may be left out only if PowerContext is on this machine",
     "max_bytes": "must be a whole number from 512 to 32768, such as 8000",
@@ -204,7 +204,8 @@ def parse_backend_config(backend_config: object) -> ReadPolicy:
     """Return the read policy of ``memory.backend_config``, the one thing YAML may say; ``storage_path`` comes from the host and is not used.
 
     Raises:
-        PowerContextConfigurationError: Anything else is in it; the message names the variable to set instead, and no value.
+        PowerContextConfigurationError: Anything else is in it; the message names the variable to set instead, and no
+            value.
     """
     config = {} if backend_config is None else backend_config
     if not isinstance(config, Mapping):

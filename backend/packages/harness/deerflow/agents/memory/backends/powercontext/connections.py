@@ -26,8 +26,8 @@ MAX_CONNECTIONS: Final = 16
 class Connections:
     """At most ``MAX_CONNECTIONS`` connections, each lent to one exchange at a time. Safe for any number of threads.
 
-    Each is an httpcore pool of one, so httpcore never queues: its queue grants the whole limit again to a request that lost a race
-    for an idle connection, and so can wait twice as long as it may.
+    Each is an httpcore pool of one, so httpcore never queues: its queue grants the whole limit again to a request that
+    lost a race for an idle connection, and so can wait twice as long as it may.
 
     Raises:
         PowerContextConfigurationError: ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` cannot be read.

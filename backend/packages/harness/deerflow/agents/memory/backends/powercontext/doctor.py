@@ -1,7 +1,7 @@
 """Diagnosis for operators: ``python -m deerflow.agents.memory.backends.powercontext.doctor``. It changes nothing, here or on the server.
 
-Run it with the environment of the Gateway's process (in Docker: inside the Gateway's container). It shows no token, user, Scope or memory.
-Exit code 0: nothing failed; 1: something failed; 2: it could not run.
+Run it with the environment of the Gateway's process (in Docker: inside the Gateway's container). It shows no token,
+user, Scope or memory. Exit code 0: nothing failed; 1: something failed; 2: it could not run.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ class PowerContextError(Exception):
 
     Attributes:
         operation: PowerContext's operation, for example ``prepare_context``; ``None`` outside an exchange.
-        may_have_been_sent: Whether the server may have received the request. ``False`` proves that nothing happened there.
+        may_have_been_sent: Whether the server may have received the request. ``False`` proves that nothing happened
+            there.
         request_id: The server's id of the request, 16 hex digits, or ``None``.
     """
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 def is_usable_user_id(user_id: object) -> bool:
     """Tell whether ``user_id`` can name a signed-in user.
 
-    Absent, blank and padded ids cannot, nor can anything that is not exactly a ``str`` (a subclass could redefine equality), nor
-    ``default``: DeerFlow's stand-in for a missing identity.
+    Absent, blank and padded ids cannot, nor can anything that is not exactly a ``str`` (a subclass could redefine
+    equality), nor ``default``: DeerFlow's stand-in for a missing identity.
     """
     return type(user_id) is str and user_id != "" and user_id == user_id.strip() and user_id != "default"
 

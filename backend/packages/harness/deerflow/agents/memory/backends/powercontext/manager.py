@@ -34,8 +34,9 @@ def host_forwards_query() -> bool:
 class PowerContextMemoryManager(contract.MemoryManager):
     """Recalls what the configured user's Scope holds (RFC section 4).
 
-    Saving is the ``remember`` tool's work. ``add``, ``aadd`` and ``add_nowait`` do nothing: no conversation is uploaded or learned from.
-    Management methods keep the contract's ``NotImplementedError``; DeerFlow's memory page answers 501. Safe for any number of threads.
+    Saving is the ``remember`` tool's work. ``add``, ``aadd`` and ``add_nowait`` do nothing: no conversation is uploaded
+    or learned from. Management methods keep the contract's ``NotImplementedError``; DeerFlow's memory page answers 501.
+    Safe for any number of threads.
 
     Raises:
         PowerContextConfigurationError: The environment or ``backend_config`` is wrong; nothing is contacted.
@@ -102,8 +103,8 @@ class PowerContextMemoryManager(contract.MemoryManager):
             query: The user's request. ``""`` without one.
 
         Raises:
-            MemoryReadError: The recall failed and ``failure_policy.read`` is ``fail_closed`` (``MemoryManagerError`` before September
-                2026). With ``fail_open`` a failure is ``""``.
+            MemoryReadError: The recall failed and ``failure_policy.read`` is ``fail_closed`` (``MemoryManagerError``
+                before September 2026). With ``fail_open`` a failure is ``""``.
         """
         if not is_owner(user_id, self._settings.owner_user_id.get_secret_value()):
             logger.debug("PowerContext recall: the caller is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID and gets nothing.")

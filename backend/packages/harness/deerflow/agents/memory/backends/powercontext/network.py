@@ -1,8 +1,8 @@
 """Sockets under one deadline: the layer below httpcore's connections.
 
-httpcore hands the ``timeout`` of each phase down to the socket. Here that number is not a duration but the exchange's deadline, a
-point on ``time.monotonic()``: every look-up, connect, handshake, write and read gets only the time that is left, so a peer that
-drips bytes gains nothing.
+httpcore hands the ``timeout`` of each phase down to the socket. Here that number is not a duration but the exchange's
+deadline, a point on ``time.monotonic()``: every look-up, connect, handshake, write and read gets only the time that is
+left, so a peer that drips bytes gains nothing.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ def environment_proxy(url: httpx.URL) -> str | None:
     Call it for https to another machine only: what stays on this machine never goes through a proxy.
 
     Raises:
-        PowerContextConfigurationError: httpx cannot parse one of these variables, or the proxy is not an ``http://`` one.
+        PowerContextConfigurationError: httpx cannot parse one of these variables, or the proxy is not an ``http://``
+            one.
     """
     try:
         # The host's other clients go through httpx too, so httpx is the judge; the context only spares it loading certificates.

@@ -1,7 +1,8 @@
 """From a request to the few words worth searching.
 
-PowerContext's default store matches whole words, without stemming, and wants a quarter of a query's distinct words in a memory: two of
-three to eight, three of nine. A whole request (greeting, log, conditions) is diluted below that. So we look for what is asked, take its
+PowerContext's default store matches whole words, without stemming, and wants a quarter of a query's distinct words in a
+memory: two of three to eight, three of nine. A whole request (greeting, log, conditions) is diluted below that. So we
+    look for what is asked, take its
 content words, and stop at eight.
 """
 
@@ -64,12 +65,14 @@ _CHINESE_CUT = re.compile("[一二三四五六七八九十百千两几多]+[个�
 def focused_query(request: str) -> str:
     """Return up to ``MAX_WORDS`` words of ``request``, or ``request`` itself if it has no word worth searching.
 
-    Code, logs, URLs and paths are left out, and so are conditions on the work. What is asked comes first, the last question before the
-    earlier ones, then what stands near it. With three to seven words, singular and plural forms fill the free places: they cost nothing,
-    the server wants two hits all the same. With one or two it wants a single hit, and nothing is added.
+    Code, logs, URLs and paths are left out, and so are conditions on the work. What is asked comes first, the last
+    question before the earlier ones, then what stands near it. With three to seven words, singular and plural forms
+    fill the free places: they cost nothing, the server wants two hits all the same. With one or two it wants a single
+    hit, and nothing is added.
 
     Args:
-        request: The user's request in any language; what is behind ``MAX_QUERY_CHARACTERS`` is not looked at. Takes time in proportion to its length.
+        request: The user's request in any language; what is behind ``MAX_QUERY_CHARACTERS`` is not looked at. Takes
+            time in proportion to its length.
     """
     request = request[:MAX_QUERY_CHARACTERS]
     sentences = _sentences(_prose(request))

@@ -63,8 +63,9 @@ def install(registry: Any, config: Mapping[str, Any]) -> None:
         config: The ``config`` of the plugin's YAML entry; it must be empty.
 
     Raises:
-        PowerContextConfigurationError: The environment is wrong, ``config`` is not empty, or this DeerFlow has no plugin tools. The host
-            logs it and starts without the tool, or not at all if the entry says ``required: true``.
+        PowerContextConfigurationError: The environment is wrong, ``config`` is not empty, or this DeerFlow has no
+            plugin tools. The host logs it and starts without the tool, or not at all if the entry says ``required:
+            true``.
     """
     if config:
         raise PowerContextConfigurationError("plugins[].config of the PowerContext tool must be empty; its settings are the POWERCONTEXT_DEERFLOW_ variables of the Gateway's environment")

@@ -1,7 +1,8 @@
 """Saving one memory: look up, write once, read back. What comes out is only what the server confirmed.
 
-A client's time-out does not cancel a write (50 of 50 abandoned writes were committed on 1.4.1), servers since 1.3 store an identical
-text again, and there is no idempotency key. So a write is never repeated, and one whose end is not known is looked for, once.
+A client's time-out does not cancel a write (50 of 50 abandoned writes were committed on 1.4.1), servers since 1.3 store
+an identical text again, and there is no idempotency key. So a write is never repeated, and one whose end is not known
+is looked for, once.
 """
 
 from __future__ import annotations
@@ -168,8 +169,8 @@ class Saver:
     def _find(self, kind: str, text: str) -> Hit | None:
         """Return the active memory with exactly this text and, where the server tells it, this kind.
 
-        A question that fails is asked once more, within the same limit: that costs nothing, and without an answer a text may be stored
-        twice, or a save be left unknown.
+        A question that fails is asked once more, within the same limit: that costs nothing, and without an answer a
+        text may be stored twice, or a save be left unknown.
         """
         deadline = time.monotonic() + self._step_seconds
         try:

@@ -1,7 +1,8 @@
 """One HTTP exchange under one total deadline.
 
-httpx's time-outs start anew with every byte, so a slow peer can hold a call for as long as it likes. This module works one layer
-below, on httpcore's connections over ``network.DeadlineBackend``. It is also the one place where httpcore's exceptions become ours.
+httpx's time-outs start anew with every byte, so a slow peer can hold a call for as long as it likes. This module works
+one layer below, on httpcore's connections over ``network.DeadlineBackend``. It is also the one place where httpcore's
+exceptions become ours.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ class Transport:
             content: JSON to POST; ``None`` sends a GET.
             timeout_seconds: For all of it: waiting for a connection, name, connect, TLS, request and reply.
             max_response_bytes: A longer body is an error, and is not read to its end.
-            own_connection: Open a connection for this exchange alone, so that none is used which the server may be closing.
+            own_connection: Open a connection for this exchange alone, so that none is used which the server may be
+                closing.
 
         Raises:
             PowerContextConnectionError: There was no connection.
