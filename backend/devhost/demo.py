@@ -47,7 +47,8 @@ plugins:
 class Demo:
     """Runs the story and counts what did not happen as it should."""
 
-    def __init__(self, server: RealServer, relay: Relay, scope_id: str) -> None:
+    def __init__(self, server: RealServer, relay: Relay, scope_id: str, runner: asyncio.Runner) -> None:
+        self.runner = runner
         self.server = server
         self.relay = relay
         self.scope_id = scope_id
@@ -61,7 +62,7 @@ class Demo:
 
     def save(self, text: str, context: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         """Call the tool as a model would in a run of ``context``; print and return what the model gets back."""
-        message = asyncio.run(call_tool(self.remember, {"text": text, "kind": "convention"}, context))
+        message = self.runner.run(call_tool(self.remember, {"text": text, "kind": "convention"}, context))
         print(f"   model's call: remember({text!r}, 'convention')\n   result:       {message.content}")
         return message.status, json.loads(message.content) if message.status == "success" else {}
 
@@ -100,7 +101,7 @@ class Demo:
         print("\n3. The owner opens a new conversation. DeerFlow sends the model:")
         conversation = Conversation({"user_id": OWNER})
         before = len(self.relay.requests)
-        messages, milliseconds = timed_turn(conversation, REQUEST)
+        messages, milliseconds = timed_turn(self.runner, conversation, REQUEST)
         for message in messages:
             print("\n".join(f"   {message['role']:>6} | {line}" for line in message["content"].splitlines()))
         memory = messages[0]["content"]
@@ -118,7 +119,7 @@ class Demo:
         """Go on in the same conversation."""
         print("\n4. The second turn:")
         before = len(self.relay.requests)
-        messages, _ = timed_turn(conversation, "Now write its test.")
+        messages, _ = timed_turn(self.runner, conversation, "Now write its test.")
         self.check("the memory is still there, once", sum(SAVED in message["content"] for message in messages) == 1)
         self.check("the server was not asked again", len(self.relay.requests) == before)
 
@@ -127,7 +128,7 @@ class Demo:
         print("\n5. Anyone else:")
         before = len(self.relay.requests)
         for name, context in {"another user": {"user_id": "bob"}, "a missing identity": {}, "`default`": {"user_id": "default"}}.items():
-            messages, _ = timed_turn(Conversation(context), REQUEST)
+            messages, _ = timed_turn(self.runner, Conversation(context), REQUEST)
             status, _ = self.save(SAVED, context)
             self.check(f"{name} recalls and saves nothing", [message["content"] for message in messages] == [REQUEST] and status == "error")
         self.check("no request was made for them, by recall or by the tool", len(self.relay.requests) == before)
@@ -147,17 +148,17 @@ class Demo:
         print("\n7. The server is stopped:")
         self.server.stop()
         self.relay.__exit__(None, None, None)
-        messages, milliseconds = timed_turn(Conversation({"user_id": OWNER}), REQUEST)
+        messages, milliseconds = timed_turn(self.runner, Conversation({"user_id": OWNER}), REQUEST)
         self.check(f"the conversation goes on without memory, after {milliseconds:.0f} ms", [message["content"] for message in messages] == [REQUEST])
         self.check("within the limit of 2 s", milliseconds < 2100)
         status, _ = self.save(SAVED, {"user_id": OWNER})
         self.check("a save says that it is none", status == "error")
 
 
-def timed_turn(conversation: Conversation, text: str) -> tuple[list[dict[str, str]], float]:
+def timed_turn(runner: asyncio.Runner, conversation: Conversation, text: str) -> tuple[list[dict[str, str]], float]:
     """Return a turn's messages and how long it took, in milliseconds."""
     started = time.perf_counter()
-    messages = asyncio.run(conversation.turn(text))
+    messages = runner.run(conversation.turn(text))
     return messages, (time.perf_counter() - started) * 1000
 
 
@@ -195,13 +196,13 @@ def main() -> int:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="powercontext-demo-") as name:
         print("Starting a real PowerContext server (SQLite, bearer token) on loopback ...", flush=True)
-        with RealServer(Path(name), executable=executable) as server, Relay(server.base_url) as relay:
+        with RealServer(Path(name), executable=executable) as server, Relay(server.base_url) as relay, asyncio.Runner() as runner:
             version = server.request("GET", "/v1/server-info").json()["package_version"]
             print(f"PowerContext {version} is ready on port {server.port}, after {time.perf_counter() - started:.1f} s.")
             scope_id = server.create_scope("Order service")
             manager = configure(Path(name), relay.base_url, server.token, scope_id)
             manager.warm()
-            demo = Demo(server, relay, scope_id)
+            demo = Demo(server, relay, scope_id, runner)
             demo.run()
             manager.close()
     print(f"\n{'Everything above was checked.' if not demo.failed else f'{demo.failed} checks failed.'} {time.perf_counter() - started:.1f} s.")

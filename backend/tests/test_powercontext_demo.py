@@ -36,14 +36,13 @@ def test_the_demo_shows_and_checks_the_main_job(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
-    demo = start(tmp_path)
-    assert demo.stdout is not None
-    for line in demo.stdout:
-        if "The owner says" in line:
-            demo.send_signal(number)
-            break
-    rest = demo.stdout.read()
-    assert demo.wait(30) == 130, rest
+    with start(tmp_path) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "The owner says" in line:
+                demo.send_signal(number)
+                break
+        rest = demo.stdout.read()
+    assert demo.returncode == 130, rest
     assert rest.rstrip().endswith("Interrupted; the server is stopped and its folder removed.")
     assert list(tmp_path.glob("powercontext-demo-*")) == []
-    demo.stdout.close()

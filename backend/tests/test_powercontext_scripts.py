@@ -95,4 +95,4 @@ def test_a_section_replaces_only_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda script: script.name)
 def test_scripts_stay_short(script: Path) -> None:
-    assert len(script.read_text(encoding="utf-8").splitlines()) < 200
+    assert len(script.read_text(encoding="utf-8").splitlines()) <= 200

@@ -25,6 +25,7 @@ def gate() -> Iterator[AbstractContextManager[Any]]:
     yield blockbuster.blockbuster_ctx()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the gate leaves the socket it stopped open
 def test_the_gate_finds_a_blocking_call(gate: AbstractContextManager[Any], powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
     manager = powercontext_manager(powercontext_scripted(lambda request, peer: READY).base_url, {"failure_policy": {"read": "fail_closed"}})
 

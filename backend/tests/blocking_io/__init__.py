@@ -1,0 +1,1 @@
+"""Tests that async code does not block the event loop."""
