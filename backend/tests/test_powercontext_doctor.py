@@ -107,6 +107,8 @@ BROKEN: dict[str, tuple[Script, dict[str, Any], str]] = {
     "tool mode": (healthy, {"config": "memory: {manager_class: powercontext, mode: tool}\n" + TOOL}, "failed   memory      the backend refuses this mode"),
     "the binding in YAML": (healthy, {"config": "memory: {manager_class: powercontext, backend_config: {scope_id: canary}}\n" + TOOL}, "failed   memory      memory.backend_config.scope_id is not read from YAML"),
     "no tool": (healthy, {"config": "memory: {manager_class: powercontext}"}, "warning  tool        nothing can be saved from a chat; add to plugins"),
+    "the tool twice": (healthy, {"config": GOOD.replace("}]", ", enabled: false}, {use: 'deerflow.agents.memory.backends.powercontext.remember_tool:install'}]")}, "ok       tool"),
+    "an unknown search mode": (healthy_but("/v1/capabilities", json_reply(200, {"search_modes": ["auto", "fts", "later"]})), {}, "ok       query       focused"),
     "the tool disabled": (healthy, {"config": GOOD.replace("}]", ", enabled: false}]")}, "warning  tool        nothing can be saved from a chat: the plugin is there but disabled"),
     "settings of the tool": (healthy, {"config": GOOD.replace("}]", ", config: {token: canary}}]")}, "failed   tool        the plugin refuses settings in YAML"),
 }  # fmt: skip
@@ -150,13 +152,15 @@ def test_it_writes_nothing_to_the_server(diagnose: Diagnose, powercontext_script
     ]
 
 
-@pytest.mark.parametrize("content", [None, "memory: [", "- a list", "\x00"])
+@pytest.mark.parametrize("content", [None, "memory: [", "- a list", "\x00", "day: 2024-99-99", "token: !!int secret", "[" * 3000, "{" * 3000])
 def test_without_a_readable_configuration_it_cannot_run(content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.yaml"
     if content is not None:
         path.write_text(content)
     assert main(["--config", str(path)]) == 2
-    assert "name DeerFlow's config.yaml with --config" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "name DeerFlow's config.yaml with --config" in error
+    assert "secret" not in error
 
 
 def test_it_runs_as_a_module(tmp_path: Path) -> None:

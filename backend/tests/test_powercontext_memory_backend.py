@@ -112,6 +112,13 @@ def test_without_a_request_to_search_for_there_is_no_request(query: Any, powerco
     assert server.connections == 0
 
 
+@pytest.mark.parametrize("recall_query", ["focused", "full"])
+def test_a_request_behind_eight_thousand_blanks_is_still_searched_for(recall_query: str, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    server = powercontext_scripted(always(READY))
+    powercontext_manager(server.base_url, recall_query=recall_query).get_context(OWNER, query=" " * 8192 + "postgres version")
+    assert server.requests[0].json()["query"] == "postgres version"
+
+
 def test_a_long_query_is_cut_at_8192_characters(powercontext_manager: BuildManager, powercontext_server: RealServer, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(READY))
     powercontext_manager(server.base_url, recall_query="full").get_context(OWNER, query="测" * 9000)

@@ -64,7 +64,7 @@ class PowerContextClient:
         operation = "prepare_context"
         payload = {
             "scope_id": self._settings.scope_id.get_secret_value(),
-            "query": _SURROGATE.sub("\ufffd", query[:MAX_QUERY_CHARACTERS]),
+            "query": _SURROGATE.sub("\ufffd", query[:MAX_QUERY_CHARACTERS] if query[:MAX_QUERY_CHARACTERS].strip() else query.strip()[:MAX_QUERY_CHARACTERS]),
             "max_bytes": self._settings.max_bytes,
             "assembly": {"format": "markdown", "sections": [{"family": "memory", "limit": 6}]},
         }

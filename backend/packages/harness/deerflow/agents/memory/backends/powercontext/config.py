@@ -210,7 +210,7 @@ def parse_backend_config(backend_config: object) -> ReadPolicy:
     config = {} if backend_config is None else backend_config
     if not isinstance(config, Mapping):
         raise PowerContextConfigurationError("memory.backend_config must be a mapping, such as {}")
-    keys = [str(key) for key in config if key not in ("storage_path", "should_keep_hidden_message", "failure_policy")]
+    keys = ["".join(sign if sign.isprintable() else "?" for sign in str(key)) for key in config if key not in ("storage_path", "should_keep_hidden_message", "failure_policy")]
     moved = {key: name for key in keys for name, others in _YAML_ALTERNATIVES.items() if key == name or key in others}
     faults = [f"memory.backend_config.{key} is not read from YAML: set {ENVIRONMENT_PREFIX}{name.upper()} in the Gateway's environment and remove it" for key, name in moved.items()]
     if foreign := [key[:40] for key in keys if key not in moved]:

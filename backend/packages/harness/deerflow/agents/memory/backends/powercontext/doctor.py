@@ -7,6 +7,7 @@ user, Scope or memory. Exit code 0: nothing failed; 1: something failed; 2: it c
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -77,9 +78,10 @@ def check_plugin(plugins: Any) -> Finding:
     entries = [entry for entry in plugins if isinstance(entry, Mapping) and entry.get("use") == TOOL_PATH] if isinstance(plugins, list) else []
     if not entries:
         return Finding("warning", "tool", f'nothing can be saved from a chat; add to plugins: - use: "{TOOL_PATH}"')
-    if entries[0].get("enabled", True) is not True:
+    enabled = [entry for entry in entries if entry.get("enabled", True) is True]
+    if not enabled:
         return Finding("warning", "tool", "nothing can be saved from a chat: the plugin is there but disabled; set enabled: true")
-    if entries[0].get("config"):
+    if any(entry.get("config") for entry in enabled):
         return Finding("failed", "tool", "the plugin refuses settings in YAML; remove its config")
     return Finding("ok", "tool", "`remember` is configured")
 
@@ -156,7 +158,7 @@ def read_config(path: Path) -> Mapping[str, Any]:
             return content
     except OSError:
         problem = "cannot be read"
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):  # PyYAML lets through what its constructors raise
         problem = "is not valid YAML"
     raise PowerContextConfigurationError(f"{path} {problem}; name DeerFlow's config.yaml with --config")
 
@@ -167,6 +169,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, default=Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml")), help="DeerFlow's config.yaml")
     parser.add_argument("--json", action="store_true", help="print the findings as a JSON list")
     options = parser.parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a remedy may have signs that the terminal has not
     try:
         config = read_config(options.config)
     except (PowerContextConfigurationError, ImportError) as error:

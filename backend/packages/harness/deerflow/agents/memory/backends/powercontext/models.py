@@ -91,7 +91,7 @@ class ServerInfo(_Response):
 class Capabilities(_Response):
     """``GET /v1/capabilities``: ``vector`` or ``hybrid`` among the search modes means that the server has embeddings."""
 
-    search_modes: list[Literal["auto", "fts", "vector", "hybrid"]]
+    search_modes: list[str] = Field(repr=False)
 
 
 class Scope(_Response):

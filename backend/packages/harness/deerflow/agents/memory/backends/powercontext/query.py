@@ -9,6 +9,7 @@ content words, and stop at eight.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -26,14 +27,19 @@ _MAX_SENTENCES = 300
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _HAN_RUN = re.compile(f"[{_HAN}]+")
-_TOKEN = re.compile(rf"[{_HAN}]+|[^\W{_HAN}]+(?:['’][^\W{_HAN}]+)*")
+# Signs that combine with a letter, which Python does not count among the letters: those of India and South-East Asia, and accents.
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u0670\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e\u0eb1-\u0ece\u1000-\u1049\u1780-\u17d3"
+_LETTER = rf"(?:[^\W{_HAN}]|[{_MARKS}])"
+_TOKEN = re.compile(rf"[{_HAN}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"[\d_]+(?:st|nd|rd|th|am|pm|min|ms|mm|cm|km|kg|kb|mb|gb|px|pt)?")
 _CHUNK = re.compile(rf"[^\s{_HAN}，。、；：！？（）“”]+")
 
 _ADDRESS_SIGN = re.compile(r"[/\\]|\.\w")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _MACHINE_LINE = re.compile(
     r"""\s*(?:Traceback|File\ "|at\ [\w$.<>]+\(|goroutine\ \d|panic:|\[signal|HTTP/\d|\d{4}-\d\d-\d\d[ T]\d\d:\d\d|\d+\.\d+s\s
-    |[\w.]*(?:Error|Exception)\b\S*:\s|FAILED\ |PASSED\ |error\[|-->|[=\-*_~\#]{4}|[+~$]\ |>>>\ )""",
+    |[\w.]{0,120}(?:Error|Exception)\b\S{0,80}:\s|FAILED\ |PASSED\ |error\[|-->|[=\-*_~\#]{4}|[+~$]\ |>>>\ )""",
     re.VERBOSE,
 )
 _BULLET = re.compile(r"\s*(?:\d{1,3}[.)、]|[-*•]|[(（]\d{1,3}[)）])\s*")
@@ -44,12 +50,15 @@ _CLAUSE_END = re.compile(r"[,，、：:؛،]|\s[-–—]\s")
 
 _CONSTRAINT = re.compile(
     r"""(?:(?:and|but|please|also)\ )?
-    (?:do\ not|don['’]t|never|avoid|no|not|only|without|just|maximum|at\ most|mention|cite|be\ (?:brief|concise|short)
-    |keep\ (?:it|the|them|this)|(?:use|return|output)\ only|(?:answer|reply|respond)\ (?:in|with|only|briefly|concisely)
-    |stop\ (?:after|before)|show\ (?:the|your)|(?:end|close|start|begin)\ (?:with|by))\b
-    |(?:请|并且?|也|而且|同时)?(?:不[要得能可用超]|不需要|别|勿|无需|禁止|避免|只|仅|全文|字数|篇幅|控制在|直接给出|语言)""",
+    (?:do\ not|don['’]t|never|avoid|no|not|maximum|at\ most|mention|cite|be\ (?:brief|concise|short)|keep\ (?:it|the|them|this)
+    |only\ (?:use|return|output|list|show|give|answer|change|edit|write|print|code|the)|(?:use|return|output)\ only
+    |(?:answer|reply|respond)\ (?:in|with|only|briefly|concisely)|stop\ (?:after|before)|(?:end|close)\ with)\b
+    |(?:请|并且?|也|而且|同时)?(?:不要|不得|不可|不用|不超|不需要|勿|无需|禁止|避免|别[再把用写改加动做给]|只[要需用能给写返输保改做看]|仅[用限输返]
+    |(?:全文|字数|篇幅)[不控约在]|控制在|直接给出|语言[要简朴口])""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Behind the first clause of a sentence; in the first it may be the request itself: "Show the schedule", "Without VAT, how much is it?"
+_LATER_CONSTRAINT = re.compile(r"(?:(?:and|but|please|also) )?(?:only|just|without|show (?:the|your)|(?:start|begin) (?:with|by))\b", re.IGNORECASE)
 _ASKING = re.compile(r"[?؟]|\b(?:please|(?:could|can|would|will) you|help me|i need|i want|i(?:['’]d| would) like|let['’]s)\b", re.IGNORECASE)
 _ASKING_IN_CHINESE = re.compile(
     r"""[？请帮]|吗$|希望[你您]|需要[你您]|我需要|我想|能否|能不能|可否|是否|^.{0,6}(?:如何|怎么|怎样|为什么|为何|什么|哪|多少|几)
@@ -74,9 +83,14 @@ def focused_query(request: str) -> str:
         request: The user's request in any language; what is behind ``MAX_QUERY_CHARACTERS`` is not looked at. Takes
             time in proportion to its length.
     """
-    request = request[:MAX_QUERY_CHARACTERS]
+    request = unicodedata.normalize("NFC", request.lstrip()[:MAX_QUERY_CHARACTERS])
     sentences = _sentences(_prose(request))
-    sentences = [kept for sentence in sentences if (kept := _without_constraints(sentence))] or sentences
+    kept = [kept for sentence in sentences if (kept := _without_constraints(sentence))]
+    return " ".join(_words_of(kept) or _words_of(sentences)) or request
+
+
+def _words_of(sentences: list[str]) -> list[str]:
+    """Return the words to search for: those of the questions first, the last question's before the earlier ones'."""
     asking = [position for position, sentence in enumerate(sentences) if _asks(sentence)][::-1]
     others = sorted(set(range(len(sentences))).difference(asking))
     if asking:
@@ -89,7 +103,7 @@ def focused_query(request: str) -> str:
     query.add_variants()
     query.take((_content_words(sentences[position]) for position in others), MAX_WORDS)
     query.add_variants()
-    return " ".join(query.words) or request
+    return query.words
 
 
 class _Query:
@@ -163,7 +177,8 @@ def _sentences(prose: str) -> list[str]:
         pieces = pieces[: _MAX_SENTENCES // 2] + pieces[-_MAX_SENTENCES // 2 :]
     for piece in pieces:
         start = bullet.end() if (bullet := _BULLET.match(piece)) else 0
-        start = label.end() if (label := _LABEL.match(piece, start)) else start
+        # Behind a bullet a label is a field's name; elsewhere it is the subject: "Billing: how do we round?"
+        start = label.end() if bullet and (label := _LABEL.match(piece, start)) else start
         if sentence := piece[start:].strip():
             sentences.append(sentence)
     return sentences
@@ -172,7 +187,7 @@ def _sentences(prose: str) -> list[str]:
 def _without_constraints(sentence: str) -> str:
     """Return ``sentence`` without the clauses that only say how the work is to be done."""
     clauses = [clause.strip() for clause in _CLAUSE_END.split(sentence)]
-    kept = [clause for clause in clauses if clause and not _CONSTRAINT.match(clause)]
+    kept = [clause for position, clause in enumerate(clauses) if clause and not _CONSTRAINT.match(clause) and not (position and _LATER_CONSTRAINT.match(clause))]
     return sentence if len(kept) == len(clauses) else ", ".join(kept)
 
 
@@ -196,8 +211,9 @@ def _content_words(sentence: str) -> Iterator[tuple[str, int]]:
             if "'" in word or "’" in word:
                 word = word.replace("’", "'").removesuffix("'s")
             opens, opening = opening, word in _BEFORE_A_VERB
-            if word not in FUNCTION_WORDS and not (opens and word in TASK_VERBS) and len(word) > 1 and not word[0].isdigit():
-                yield word, 1
+            if word in FUNCTION_WORDS or (opens and word in TASK_VERBS) or len(word) < 2 or _NUMBER.fullmatch(word):
+                continue
+            yield word, 1 if word.isascii() else max(1, len(_WORD.findall(word)))
 
 
 def _other_number(word: str) -> str | None:

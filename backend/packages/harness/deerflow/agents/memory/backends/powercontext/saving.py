@@ -7,6 +7,7 @@ is looked for, once.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import unicodedata
@@ -109,14 +110,14 @@ class Saver:
         self._client = client
         self._step_seconds = min(step_timeout_seconds, MAX_STEP_SECONDS)
         self._lock = threading.Lock()
-        self._under_way: dict[tuple[str, str], Future[Outcome]] = {}
+        self._under_way: dict[tuple[str, str, int], Future[Outcome]] = {}
 
     def save(self, kind: Any, text: Any) -> Outcome:
         """Save ``text`` as a memory of ``kind`` and return what became of it, within 28 s. Anything but a good text is refused."""
         refused = refusal(kind, text)
         if refused is not None:
             return refused
-        key = (kind, normalize(text))
+        key = (kind, normalize(text), os.getpid())  # a forked child must not wait for its parent's saves
         with self._lock:
             earlier = self._under_way.get(key)
             if earlier is None:
@@ -127,7 +128,7 @@ class Saver:
             return AlreadySaved(shared.citation) if isinstance(shared, Saved) else shared
         outcome: Outcome = Unknown(PowerContextError("the save was interrupted", operation="remember_memory", may_have_been_sent=True))
         try:
-            outcome = self._save(*key)
+            outcome = self._save(kind, normalize(text))
         finally:
             with self._lock:
                 del self._under_way[key]
@@ -146,18 +147,17 @@ class Saver:
         try:
             written = self._client.remember_memory(kind, text, timeout_seconds=self._step_seconds)
         except PowerContextError as error:
-            return self._after_failed_write(kind, text, known, error)
+            return self._after_failed_write(kind, text, error, was_there=known is not None)
         if written.changed and written.citation:
             return Saved(written.citation)
         found = known or self._try_to_find(kind, text)
         return AlreadySaved(written.citation or (found.citation if found else None), written.memory_revision)
 
-    def _after_failed_write(self, kind: str, text: str, known: Hit | None, error: PowerContextError) -> Outcome:
+    def _after_failed_write(self, kind: str, text: str, error: PowerContextError, *, was_there: bool) -> Outcome:
         if _proves_not_saved(error):
             return NotSaved(_reason(error), error)
-        if known is not None:  # a server before 1.3, which had the text, of whatever kind, before the write
-            return AlreadySaved(known.citation)
-        found = self._try_to_find(kind, text)
+        # Servers before 1.3 do not tell a hit's kind: a text that was there before the write may be another memory.
+        found = None if was_there else self._try_to_find(kind, text)
         return Saved(found.citation, by_read_back=True) if found else Unknown(error)
 
     def _try_to_find(self, kind: str, text: str) -> Hit | None:
