@@ -43,7 +43,7 @@ _MACHINE_LINE = re.compile(
     re.VERBOSE,
 )
 _BULLET = re.compile(r"\s*(?:\d{1,3}[.)、]|[-*•]|[(（]\d{1,3}[)）])\s*")
-_LABEL = re.compile(rf"[{_HAN}]{{1,4}}[：:](?=.)|[A-Za-z]+(?: list)?:\s+(?=\S)")
+_LABEL = re.compile(rf"[{_HAN}]{{1,4}}[：:](?=.)|[a-z]+(?: list)?:\s+(?=\S)")
 _FILE = re.compile(r"[\w-]+\.[A-Za-z]{1,8}\d?[.,;:!?)\]]*")
 _SENTENCE_END = re.compile(r"(?<=[.!?;؟])\s+|(?<=[。！？；])|\n+")
 _CLAUSE_END = re.compile(r"[,，、：:؛،]|\s[-–—]\s")
@@ -55,19 +55,19 @@ _CONSTRAINT = re.compile(
     |(?:answer|reply|respond)\ (?:in|with|only|briefly|concisely)|stop\ (?:after|before)|(?:end|close)\ with)\b
     |(?:请|并且?|也|而且|同时)?(?:不要|不得|不可|不用|不超|不需要|勿|无需|禁止|避免|别[再把用写改加动做给]|只[要需用能给写返输保改做看]|仅[用限输返]
     |(?:全文|字数|篇幅)[不控约在]|控制在|直接给出|语言[要简朴口])""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
 # Behind the first clause of a sentence; in the first it may be the request itself: "Show the schedule", "Without VAT, how much is it?"
-_LATER_CONSTRAINT = re.compile(r"(?:(?:and|but|please|also) )?(?:only|just|without|show (?:the|your)|(?:start|begin) (?:with|by))\b", re.IGNORECASE)
-_ASKING = re.compile(r"[?؟]|\b(?:please|(?:could|can|would|will) you|help me|i need|i want|i(?:['’]d| would) like|let['’]s)\b", re.IGNORECASE)
+_LATER_CONSTRAINT = re.compile(r"(?:(?:and|but|please|also) )?(?:only|just|without|show (?:the|your)|(?:start|begin) (?:with|by))\b")
+_ASKING = re.compile(r"[?؟]|\b(?:please|(?:could|can|would|will) you|help me|i need|i want|i(?:['’]d| would) like|let['’]s)\b")
 _ASKING_IN_CHINESE = re.compile(
     r"""[？请帮]|吗$|希望[你您]|需要[你您]|我需要|我想|能否|能不能|可否|是否|^.{0,6}(?:如何|怎么|怎样|为什么|为何|什么|哪|多少|几)
     |(?:什么|哪里|哪些|哪个|多少|怎么样|怎么办)$""",
     re.VERBOSE,
 )
-_LEAD_IN = re.compile(r"(?:(?:then|also|and|next|finally|first|second|third|lastly|now|afterwards|so|ok|okay|hi|hello|hey|just|but)\b[\s,:]*){1,3}", re.IGNORECASE)
+_LEAD_IN = re.compile(r"(?:(?:then|also|and|next|finally|first|second|third|lastly|now|afterwards|so|ok|okay|hi|hello|hey|just|but)\b[\s,:]*){1,3}")
 _BEFORE_A_VERB = frozenset(["please", "can", "could", "would", "will", "you", "help", "me", "us", "i", "need", "want", "to", "and", "or", "then", "also", "now", "just"])
-_FIRST_WORD = re.compile(r"\W*([A-Za-z]+)")
+_FIRST_WORD = re.compile(r"\W*([a-z]+)")
 _CHINESE_CUT = re.compile("[一二三四五六七八九十百千两几多]+[个位份条篇张封次名家款台项件套种页]|" + "|".join(sorted(CHINESE_CUTS, key=len, reverse=True)))
 
 
@@ -84,7 +84,7 @@ def focused_query(request: str) -> str:
             time in proportion to its length.
     """
     request = unicodedata.normalize("NFC", request.lstrip()[:MAX_QUERY_CHARACTERS])
-    sentences = _sentences(_prose(request))
+    sentences = _sentences(_prose(request).lower())
     kept = [kept for sentence in sentences if (kept := _without_constraints(sentence))]
     return " ".join(_words_of(kept) or _words_of(sentences)) or request
 
@@ -196,7 +196,7 @@ def _asks(sentence: str) -> bool:
         return True
     lead_in = _LEAD_IN.match(sentence)
     first = _FIRST_WORD.match(sentence, lead_in.end() if lead_in else 0)
-    return first is not None and first[1].lower() in TASK_VERBS
+    return first is not None and first[1] in TASK_VERBS
 
 
 def _content_words(sentence: str) -> Iterator[tuple[str, int]]:
@@ -204,13 +204,14 @@ def _content_words(sentence: str) -> Iterator[tuple[str, int]]:
     for clause in _CLAUSE_END.split(sentence):
         opening = True
         for token in _TOKEN.findall(clause):
+            if token in FUNCTION_WORDS:
+                opening = token in _BEFORE_A_VERB
+                continue
             if _HAN_RUN.match(token):
                 yield from ((piece, (len(piece) + 1) // 2) for piece in _CHINESE_CUT.split(token) if len(piece) > 1)
                 continue
-            word = token.lower()
-            if "'" in word or "’" in word:
-                word = word.replace("’", "'").removesuffix("'s")
-            opens, opening = opening, word in _BEFORE_A_VERB
+            word = token.replace("’", "'").removesuffix("'s")
+            opens, opening = opening, False
             if word in FUNCTION_WORDS or (opens and word in TASK_VERBS) or len(word) < 2 or _NUMBER.fullmatch(word):
                 continue
             yield word, 1 if word.isascii() else max(1, len(_WORD.findall(word)))
