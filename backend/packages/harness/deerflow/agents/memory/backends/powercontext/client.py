@@ -58,13 +58,17 @@ class PowerContextClient:
         """Return the text the server prepared for ``query``, with citations and within ``max_bytes``, unchanged; ``""`` if it has none.
 
         Args:
-            query: Not blank; cut after ``MAX_QUERY_CHARACTERS``, lone surrogates become U+FFFD.
+            query: Not blank; cut after ``MAX_QUERY_CHARACTERS``, without its leading blanks if there are more of them; lone
+                surrogates become U+FFFD.
             timeout_seconds: The limit of the whole call.
         """
         operation = "prepare_context"
+        start = query[:MAX_QUERY_CHARACTERS]
+        if not start.strip():  # a blank query is refused
+            start = query.lstrip()[:MAX_QUERY_CHARACTERS]
         payload = {
             "scope_id": self._settings.scope_id.get_secret_value(),
-            "query": _SURROGATE.sub("\ufffd", query[:MAX_QUERY_CHARACTERS] if query[:MAX_QUERY_CHARACTERS].strip() else query.strip()[:MAX_QUERY_CHARACTERS]),
+            "query": _SURROGATE.sub("\ufffd", start),
             "max_bytes": self._settings.max_bytes,
             "assembly": {"format": "markdown", "sections": [{"family": "memory", "limit": 6}]},
         }

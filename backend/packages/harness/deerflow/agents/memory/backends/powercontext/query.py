@@ -2,8 +2,7 @@
 
 PowerContext's default store matches whole words, without stemming, and wants a quarter of a query's distinct words in a
 memory: two of three to eight, three of nine. A whole request (greeting, log, conditions) is diluted below that. So we
-    look for what is asked, take its
-content words, and stop at eight.
+look for what is asked, take its content words, and stop at eight.
 """
 
 from __future__ import annotations
@@ -85,8 +84,8 @@ def focused_query(request: str) -> str:
     """
     request = unicodedata.normalize("NFC", request.lstrip()[:MAX_QUERY_CHARACTERS])
     sentences = _sentences(_prose(request).lower())
-    kept = [kept for sentence in sentences if (kept := _without_constraints(sentence))]
-    return " ".join(_words_of(kept) or _words_of(sentences)) or request
+    wanted = [rest for sentence in sentences if (rest := _without_constraints(sentence))]
+    return " ".join(_words_of(wanted) or _words_of(sentences)) or request
 
 
 def _words_of(sentences: list[str]) -> list[str]:
