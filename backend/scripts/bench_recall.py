@@ -1,7 +1,7 @@
 """Measures on real servers what recall finds for prompts as people type them. ``make bench-recall`` runs it.
 
 Each set has 60 memories and 76 prompts, 64 of them with a memory to find; with distractors there are 1,000 memories.
-The query was made with the set ``dev``. The set ``own`` was written afterwards by somebody who had not seen the query;
+The query was made with the set "dev". The set "own" was written afterwards by somebody who had not seen the query;
 then what it missed in one half was looked at, and in the other half never.
 """
 
