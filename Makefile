@@ -40,7 +40,7 @@ doctor: install ## Diagnose the configuration in this environment: CONFIG=config
 ifdef DEERFLOW
 	@cd "$(DEERFLOW)/backend" && "$(or $(HOST_PYTHON),.venv/bin/python)" -m deerflow.agents.memory.backends.powercontext.doctor $(if $(CONFIG),--config "$(abspath $(CONFIG))") $(ARGS)
 else
-	@echo "(The host lines are about the stand-in host; DEERFLOW=folder asks a real one.)"
+	@echo "(The host lines are about the stand-in host; DEERFLOW=folder asks a real one.)" >&2
 	@PYTHONPATH=backend/packages/harness:backend/devhost $(BIN)/python -m deerflow.agents.memory.backends.powercontext.doctor $(if $(CONFIG),--config "$(CONFIG)") $(ARGS)
 endif
 

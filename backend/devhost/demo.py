@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 BACKEND = Path(__file__).resolve().parents[1]
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # until main: there is nothing to stop yet
 sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests")]
 
 from devhost.conversation import Conversation  # noqa: E402
@@ -187,6 +188,7 @@ def stop_on_termination(_number: int, _frame: FrameType | None) -> None:
 def main() -> int:
     """Run the demo; return 0 only if everything it shows was checked and held."""
     signal.signal(signal.SIGTERM, stop_on_termination)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.basicConfig(level=logging.INFO, format="   log    %(levelname)s %(message)s", stream=sys.stdout)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     executable = find_executable()

@@ -36,6 +36,7 @@ EXCLUDED = {
     "backend/tests/test_powercontext_devhost.py": "runs the stand-in host, which stays here",
     "backend/tests/test_powercontext_remember_tool.py": "loads the tool through the stand-in host",
     "backend/tests/test_powercontext_overlay.py": "runs this script, which stays here",
+    "backend/tests/test_powercontext_scripts.py": "runs the measuring scripts, which stay here",
 }
 # A DeerFlow that can load memory backends has these files.
 MARKS = ("backend/packages/harness/pyproject.toml", f"{MEMORY}/manager.py", f"{MEMORY}/backends/__init__.py")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 import time
 import warnings
 
@@ -100,3 +102,29 @@ def test_a_forked_child_has_connections_of_its_own(powercontext_manager: BuildMa
     assert server.connections == 2
     os.close(reader)
     os.close(writer)
+
+
+def test_forked_children_recall_whatever_the_parents_threads_hold(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+    manager = powercontext_manager(powercontext_scripted(echo).base_url, recall_timeout_seconds="4")
+    done = threading.Event()
+
+    def recall_until_done() -> None:
+        while not done.is_set():
+            manager.get_context(OWNER, query="parent")
+
+    threads = [threading.Thread(target=recall_until_done) for _ in range(20)]  # some always queue for one of the 16 connections
+    for thread in threads:
+        thread.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            for _ in range(10):
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(10)  # ends a child that hangs
+                    os._exit(0 if manager.get_context(OWNER, query="child") == "child" else 1)
+                assert os.waitpid(child, 0)[1] == 0
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()

@@ -129,6 +129,8 @@ def test_a_deployment_without_sign_in_fails(diagnose: Diagnose, powercontext_scr
     code, output = diagnose(powercontext_scripted(healthy).base_url)
     assert "failed   sign-in     DEER_FLOW_AUTH_DISABLED=1" in output
     assert code == 1
+    monkeypatch.setenv("DEER_FLOW_ENV", "Production")  # where DeerFlow ignores the other
+    assert "sign-in" not in diagnose(powercontext_scripted(healthy).base_url)[1]
 
 
 @pytest.mark.parametrize("name", ["refused", "black-holed connect", "hung name look-up", "stalled TLS handshake", "silent", "garbage", "64 MiB body"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -217,3 +220,25 @@ def test_identical_saves_at_once_write_once_and_share_the_outcome(saver_of: Any,
         thread.join(10)
     assert sorted(map(repr, outcomes)) == sorted(map(repr, [Saved(NEW)] + [AlreadySaved(NEW)] * 4))
     assert writes(server) == 1
+
+
+def test_a_forked_child_does_not_wait_for_its_parents_save(saver_of: Any, powercontext_scripted: StartScripted) -> None:
+    writing = threading.Event()
+
+    def late(_request: Request, _peer: Peer) -> bytes:
+        writing.set()
+        time.sleep(0.5)
+        return STORED
+
+    saver = saver_of(powercontext_scripted(store(late)).base_url, seconds=5.0)
+    thread = threading.Thread(target=saver.save, args=("convention", TEXT))
+    thread.start()
+    assert writing.wait(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # ends a child that hangs
+        os._exit(0 if saver.save("convention", TEXT) == Saved(NEW) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()

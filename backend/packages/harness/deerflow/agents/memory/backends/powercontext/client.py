@@ -18,7 +18,7 @@ from .errors import (
 from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, Capabilities, ErrorReply, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo
 from .transport import Reply, Transport
 
-# 32 KiB of text is six times that when every byte is escaped as \\u00XX; the rest is the envelope.
+# 32 KiB of text is six times that when every byte is escaped as \u00XX; the rest is the envelope.
 MAX_RESPONSE_BYTES: Final = 6 * 32768 + 8192
 
 MAX_HITS: Final = 50
@@ -89,9 +89,12 @@ class PowerContextClient:
         return Remembered.parse("remember_memory", _success("remember_memory", reply))
 
     def search_memory(self, query: str, *, timeout_seconds: float) -> list[Hit]:
-        """Return up to ``MAX_HITS`` memories that have words of ``query``, by the server's text index (mode ``fts``)."""
+        """Return up to ``MAX_HITS`` memories that have words of ``query``, by the server's text index (mode ``fts``).
+
+        ``query`` has at most ``MAX_QUERY_CHARACTERS``.
+        """
         scope_id = self._settings.scope_id.get_secret_value()
-        payload = {"scope_id": scope_id, "query": query[:MAX_QUERY_CHARACTERS], "mode": "fts", "limit": MAX_HITS}
+        payload = {"scope_id": scope_id, "query": query, "mode": "fts", "limit": MAX_HITS}
         reply = self._call("search_memory", "/v1/memory/search", payload, timeout_seconds=timeout_seconds, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
         return SearchReply.parse("search_memory", _success("search_memory", reply)).hits
 

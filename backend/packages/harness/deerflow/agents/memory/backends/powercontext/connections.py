@@ -15,6 +15,7 @@ import httpx
 
 from .config import PowerContextSettings
 from .errors import PowerContextConfigurationError
+from .forking import in_forked_children
 from .network import DeadlineBackend
 
 # PowerContext 1.4.1 closes an idle connection after 5.0 s; a request that meets the closing one is lost.
@@ -38,9 +39,9 @@ class Connections:
         self._tls = _tls_context() if settings.base_url.startswith("https:") else None
         self.closed = False
         self._start()
+        in_forked_children(self._start)
 
     def _start(self) -> None:
-        self._process_id = os.getpid()
         self._network = DeadlineBackend()
         self._lock = threading.Lock()
         self._idle: list[httpcore.ConnectionPool] = []
@@ -53,8 +54,6 @@ class Connections:
         Raises:
             httpcore.PoolTimeout: None came free before ``deadline``, a point on ``time.monotonic()``.
         """
-        if self._process_id != os.getpid():  # a forked child: the parent goes on using the sockets it shares with us
-            self._start()
         with self._lock:
             if self._lent < MAX_CONNECTIONS:
                 connection = self._idle.pop() if self._idle else self._open()
@@ -68,6 +67,10 @@ class Connections:
             if turn.cancel():
                 raise httpcore.PoolTimeout from None
             return turn.result()  # handed over at this very moment, so it has to go back through ``release``
+        except BaseException:  # Ctrl-C
+            if not turn.cancel():
+                self.release(turn.result())
+            raise
 
     def release(self, connection: httpcore.ConnectionPool) -> None:
         """Take a connection back, and lend it to the caller that has waited longest."""

@@ -42,7 +42,8 @@ class Finding:
 def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
     """Return the settings, if they are good, and what is to say of the environment."""
     findings = []
-    if os.environ.get("DEER_FLOW_AUTH_DISABLED") == "1":
+    production = any(os.environ.get(name, "").strip().lower() in ("prod", "production") for name in ("DEER_FLOW_ENV", "ENVIRONMENT"))
+    if os.environ.get("DEER_FLOW_AUTH_DISABLED") == "1" and not production:  # DeerFlow ignores it in production
         findings.append(Finding("failed", "sign-in", "DEER_FLOW_AUTH_DISABLED=1 makes every caller `default`, who gets no memory; enable authentication"))
     try:
         settings = load_settings()
@@ -165,7 +166,9 @@ def read_config(path: Path) -> Mapping[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the diagnosis and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m deerflow.agents.memory.backends.powercontext.doctor", description=(__doc__ or "").split("\n\n", 1)[1])
+    parser = argparse.ArgumentParser(
+        prog="python -m deerflow.agents.memory.backends.powercontext.doctor", description="Diagnose PowerContext memory, in the environment of DeerFlow's Gateway. Nothing is changed; no token, user, Scope or memory is shown."
+    )
     parser.add_argument("--config", type=Path, default=Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml")), help="DeerFlow's config.yaml")
     parser.add_argument("--json", action="store_true", help="print the findings as a JSON list")
     options = parser.parse_args(arguments)

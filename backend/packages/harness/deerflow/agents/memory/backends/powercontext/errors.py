@@ -30,7 +30,7 @@ class PowerContextError(Exception):
 
 
 class PowerContextConfigurationError(PowerContextError):
-    """The settings are wrong; the message names each of them and how to mend it, never a value."""
+    """The settings are wrong, or the client was closed; the message names each setting and how to mend it, never a value."""
 
 
 class PowerContextConnectionError(PowerContextError):

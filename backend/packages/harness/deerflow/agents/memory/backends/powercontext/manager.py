@@ -114,7 +114,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
             return ""
         started = time.monotonic()
         try:
-            if not query.strip():
+            if not query.strip():  # here, because a subclass of str may do anything
                 return ""
             context = self._client.prepare_context(self._query_of(query), timeout_seconds=self._settings.recall_timeout_seconds)
         except Exception as error:  # noqa: BLE001 - the host's boundary: whatever went wrong, the policy decides

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from .errors import PowerContextResponseError
 from .transport import Reply
@@ -73,25 +73,22 @@ class Readiness(_Response):
     status: Literal["ready", "degraded", "not_ready"]
 
 
-class ApiVersion(_Response):
-    """The contract's version within ``ServerInfo``."""
-
-    major: int
-    minor: int
-
-
 class ServerInfo(_Response):
     """``GET /v1/server-info``, there since 1.3."""
 
     product: Literal["powercontext"]
     package_version: str = Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}([A-Za-z0-9.+-]{0,20})$")
-    api_contract_version: ApiVersion
 
 
 class Capabilities(_Response):
     """``GET /v1/capabilities``: ``vector`` or ``hybrid`` among the search modes means that the server has embeddings."""
 
-    search_modes: list[str] = Field(repr=False)
+    search_modes: list[Literal["auto", "fts", "vector", "hybrid"]]
+
+    @field_validator("search_modes", mode="before")
+    @classmethod
+    def _leave_out_unknown_modes(cls, value: object) -> object:
+        return [mode for mode in value if mode in ("auto", "fts", "vector", "hybrid")] if isinstance(value, list) else value
 
 
 class Scope(_Response):

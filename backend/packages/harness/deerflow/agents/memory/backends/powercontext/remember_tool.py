@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from .client import PowerContextClient
 from .config import PowerContextSettings, load_settings
 from .diagnostics import describe
 from .errors import PowerContextConfigurationError
@@ -82,8 +83,6 @@ def _contribution(settings: PowerContextSettings) -> Any:
         from deerflow_extension_api.plugins import ModelTool, PluginContribution
     except ImportError:
         return None
-    from .client import PowerContextClient
-
     client = PowerContextClient(settings)
     atexit.register(client.close)  # the contract tells a tool nothing of the host's shutdown
     saver = Saver(client, step_timeout_seconds=settings.remember_timeout_seconds)

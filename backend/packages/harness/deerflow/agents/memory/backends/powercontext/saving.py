@@ -2,12 +2,11 @@
 
 A client's time-out does not cancel a write (50 of 50 abandoned writes were committed on 1.4.1), servers since 1.3 store
 an identical text again, and there is no idempotency key. So a write is never repeated, and one whose end is not known
-is looked for, once.
+is looked for.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import unicodedata
@@ -24,6 +23,7 @@ from .errors import (
     PowerContextStatusError,
     PowerContextTimeoutError,
 )
+from .forking import in_forked_children
 from .models import ArtifactReference, Citation, Hit
 
 KINDS: Final = ("fact", "preference", "decision", "constraint", "convention")
@@ -109,15 +109,19 @@ class Saver:
     def __init__(self, client: PowerContextClient, *, step_timeout_seconds: float) -> None:
         self._client = client
         self._step_seconds = min(step_timeout_seconds, MAX_STEP_SECONDS)
+        self._start()
+        in_forked_children(self._start)  # a child must not wait for its parent's saves
+
+    def _start(self) -> None:
         self._lock = threading.Lock()
-        self._under_way: dict[tuple[str, str, int], Future[Outcome]] = {}
+        self._under_way: dict[tuple[str, str], Future[Outcome]] = {}
 
     def save(self, kind: Any, text: Any) -> Outcome:
         """Save ``text`` as a memory of ``kind`` and return what became of it, within 28 s. Anything but a good text is refused."""
         refused = refusal(kind, text)
         if refused is not None:
             return refused
-        key = (kind, normalize(text), os.getpid())  # a forked child must not wait for its parent's saves
+        key = (kind, normalize(text))
         with self._lock:
             earlier = self._under_way.get(key)
             if earlier is None:

@@ -208,7 +208,7 @@ def _translate(error: Exception, operation: str, sent: bool, proxied: bool) -> P
 
 
 class _QuietExchange(logging.Filter):
-    """Drops what httpcore logs at DEBUG about our exchanges, which quotes the server; other users of httpcore keep theirs."""
+    """Drops what httpcore logs about our exchanges (all at DEBUG), which quotes the server; other users of httpcore keep theirs."""
 
     _thread = threading.local()
 
