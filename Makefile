@@ -6,7 +6,7 @@ SOURCES := backend
 .PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall deadlines fuzz soak check format clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 install: .venv/installed ## Make .venv with everything the demo, the tests and the benches need
 
