@@ -30,14 +30,8 @@ OURS = (
     "backend/tests/blocking_io/test_powercontext_*.py",
     "docs/POWERCONTEXT*.md",
 )
-# Tests that could only be skipped in DeerFlow, and why.
-EXCLUDED = {
-    "backend/tests/test_powercontext_demo.py": "runs the demo, which stays here",
-    "backend/tests/test_powercontext_devhost.py": "runs the stand-in host, which stays here",
-    "backend/tests/test_powercontext_remember_tool.py": "loads the tool through the stand-in host",
-    "backend/tests/test_powercontext_overlay.py": "runs this script, which stays here",
-    "backend/tests/test_powercontext_scripts.py": "runs the measuring scripts, which stay here",
-}
+# Tests of what stays here: the demo, the stand-in host, the tool in the stand-in host, this script, the measuring scripts.
+EXCLUDED = {f"backend/tests/test_powercontext_{name}.py" for name in ("demo", "devhost", "remember_tool", "overlay", "scripts")}
 # A DeerFlow that can load memory backends has these files.
 MARKS = ("backend/packages/harness/pyproject.toml", f"{MEMORY}/manager.py", f"{MEMORY}/backends/__init__.py")
 
