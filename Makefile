@@ -53,22 +53,22 @@ unapply: ## Take them out again: DEERFLOW=folder, ARGS=--dry-run or --force
 DEERFLOW_CHECKOUT = $(or $(DEERFLOW),$(error Name the checkout: make $@ DEERFLOW=../deer-flow))
 
 audit: install ## Save through a bad network to a server that is killed again and again, and compare every claim with the store
-	@$(BIN)/python backend/scripts/audit.py $(ARGS)
+	@$(BIN)/python backend/scripts/measuring/audit.py $(ARGS)
 
 bench-recall: install .venv-1.2.0/installed ## Measure what recall finds for prompts as people type them (minutes; ARGS=--write)
-	@$(BIN)/python backend/scripts/bench_recall.py $(ARGS)
+	@$(BIN)/python backend/scripts/measuring/bench_recall.py $(ARGS)
 
 bench: install ## Measure what a recall costs, beside httpx and PowerContext's client; ARGS=--write
-	@$(BIN)/python backend/scripts/bench.py $(ARGS)
+	@$(BIN)/python backend/scripts/measuring/bench.py $(ARGS)
 
 deadlines: install ## Meet every fault with recall, the start-up check and saving, and see how late they are
-	@$(BIN)/python backend/scripts/deadlines.py $(ARGS)
+	@$(BIN)/python backend/scripts/measuring/deadlines.py $(ARGS)
 
 fuzz: install ## Feed mutated replies and settings to everything that parses them
-	@$(BIN)/python backend/scripts/fuzz.py $(ARGS)
+	@$(BIN)/python backend/scripts/measuring/fuzz.py $(ARGS)
 
 soak: install ## Recall 20,000 times among faults: what is left behind? Then shut down under load
-	@$(BIN)/python backend/scripts/soak.py $(ARGS)
+	@$(BIN)/python backend/scripts/measuring/soak.py $(ARGS)
 
 check: install ## Formatting, lint and types; import rules and lengths are tests
 	@$(BIN)/ruff format --check --quiet $(SOURCES)

@@ -28,7 +28,7 @@ from deerflow.agents.memory.backends.powercontext.client import PowerContextClie
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.doctor import main
 from deerflow.agents.memory.backends.powercontext.remember_tool import install
-from deerflow.agents.memory.backends.powercontext.saving import Saver
+from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 pytest_plugins = ("powercontext_support.fixtures",)
 pytest.importorskip("yaml")

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "POWERCONTEXT.md"
 CHINESE = ROOT / "docs" / "POWERCONTEXT_zh.md"
 README = ROOT / "README.md"
-SOURCES = sorted(Path(powercontext.__file__).parent.glob("*.py"))
+SOURCES = sorted(Path(powercontext.__file__).parent.rglob("*.py"))
 # In a DeerFlow checkout README.md and Makefile are DeerFlow's own.
 AT_HOME = (ROOT / "docs" / "DESIGN.md").exists()
 

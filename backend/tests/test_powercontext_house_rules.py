@@ -14,7 +14,7 @@ from deerflow.agents.memory.backends import powercontext
 
 FOLDER = Path(powercontext.__file__).parent
 TESTS = Path(__file__).parent
-SOURCES = sorted(FOLDER.glob("*.py"))
+SOURCES = sorted(FOLDER.rglob("*.py"))
 TEST_SOURCES = sorted([*TESTS.glob("test_powercontext_*.py"), *(TESTS / "powercontext_support").glob("*.py")])
 
 # Who may import what from outside the standard library, httpx, httpcore and pydantic.
@@ -32,7 +32,7 @@ def imports(source: Path) -> Iterator[tuple[str, bool]]:
         yield from ((name.split(".")[0], node not in inside) for name in names)
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.relative_to(FOLDER).as_posix())
 def test_each_module_imports_only_what_it_may(source: Path) -> None:
     allowed = {"httpx", "httpcore", "pydantic"} | ALLOWED.get(source.name, set()) | set(sys.stdlib_module_names)
     assert {name for name, _ in imports(source)} <= allowed

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from powercontext_support import OWNER
 
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextError
-from deerflow.agents.memory.backends.powercontext.identity import is_owner
 from deerflow.agents.memory.backends.powercontext.models import PreparedContext, Readiness, Scope, ServerInfo
+from deerflow.agents.memory.backends.powercontext.people import is_owner
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

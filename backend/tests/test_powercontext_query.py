@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deerflow.agents.memory.backends.powercontext.query import focused_query
+from deerflow.agents.memory.backends.powercontext.recall.query import focused_query
 
 
 @pytest.mark.parametrize(

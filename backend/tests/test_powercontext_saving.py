@@ -19,7 +19,7 @@ from powercontext_support.scripted_server import Peer, Request, Script, Scripted
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
-from deerflow.agents.memory.backends.powercontext.saving import AlreadySaved, NotSaved, Saved, Saver, Unknown
+from deerflow.agents.memory.backends.powercontext.tools.saving import AlreadySaved, NotSaved, Saved, Saver, Unknown
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

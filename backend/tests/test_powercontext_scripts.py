@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from powercontext_support.real_server import find_executable
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+SCRIPTS = Path(__file__).parents[1] / "scripts" / "measuring"
 
 pytestmark = pytest.mark.skipif(not SCRIPTS.exists(), reason="the scripts are not part of a DeerFlow checkout")
 needs_server = pytest.mark.skipif(find_executable() is None, reason="no PowerContext server here")

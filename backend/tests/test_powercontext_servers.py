@@ -14,7 +14,7 @@ from powercontext_support.real_server import RealServer
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
-from deerflow.agents.memory.backends.powercontext.saving import AlreadySaved, NotSaved, Saved, Saver
+from deerflow.agents.memory.backends.powercontext.tools.saving import AlreadySaved, NotSaved, Saved, Saver
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

@@ -16,7 +16,7 @@ from .errors import (
     PowerContextUnavailableError,
 )
 from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, Capabilities, ErrorReply, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo
-from .transport import Reply, Transport
+from .transport.exchange import Reply, Transport
 
 # 32 KiB of text is six times that when every byte is escaped as \u00XX; the rest is the envelope.
 MAX_RESPONSE_BYTES: Final = 6 * 32768 + 8192

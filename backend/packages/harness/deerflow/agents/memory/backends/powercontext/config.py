@@ -25,8 +25,8 @@ from pydantic import (
 )
 
 from .errors import PowerContextConfigurationError
-from .identity import is_usable_user_id
-from .proxy import environment_proxy, has_usable_address, host_of
+from .people import is_usable_user_id
+from .transport.proxy import environment_proxy, has_usable_address, host_of
 
 ENVIRONMENT_PREFIX: Final = "POWERCONTEXT_DEERFLOW_"
 

@@ -13,7 +13,7 @@ from deerflow.agents.memory import manager as contract
 from .config import PowerContextSettings, ReadPolicy, load_settings, parse_backend_config
 from .diagnostics import RecallLog, check_server, describe
 from .errors import PowerContextConfigurationError
-from .identity import is_owner
+from .people import is_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
         """Wire the manager, for the factory and for direct construction alike."""
         # DeerFlow imports every backend at start-up; httpcore and the patterns of a query load only for the chosen one.
         from .client import PowerContextClient
-        from .query import focused_query
+        from .recall.query import focused_query
 
         self._read_policy = parse_backend_config(self.backend_config)
         self._recall_log = RecallLog(self._read_policy)

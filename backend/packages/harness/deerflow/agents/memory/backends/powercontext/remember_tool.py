@@ -15,8 +15,8 @@ from .client import PowerContextClient
 from .config import PowerContextSettings, load_settings
 from .diagnostics import describe
 from .errors import PowerContextConfigurationError
-from .identity import is_owner
-from .saving import KINDS, MAX_TEXT_BYTES, AlreadySaved, NotSaved, Outcome, Saved, Saver, Unknown, normalize
+from .people import is_owner
+from .tools.saving import KINDS, MAX_TEXT_BYTES, AlreadySaved, NotSaved, Outcome, Saved, Saver, Unknown, normalize
 
 logger = logging.getLogger(__name__)
 

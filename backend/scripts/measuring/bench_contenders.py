@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import httpx
-from measuring import backend
+from parts import backend
 from powercontext.client import PowerContextClient
 from powercontext.http import PrepareContextRequest
 from powercontext_support import OWNER, SCOPE, TOKEN

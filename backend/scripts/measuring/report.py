@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "docs" / "BENCHMARKS.md"
+BENCHMARKS = Path(__file__).resolve().parents[3] / "docs" / "BENCHMARKS.md"
 
 _HEAD = "# Measurements\n\nEach section was written by a script, which it names; run that to measure again.\n"
 _LIBRARIES = ("httpx", "httpcore", "h11", "pydantic", "powercontext")

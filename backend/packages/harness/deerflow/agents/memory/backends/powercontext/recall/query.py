@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .models import MAX_QUERY_CHARACTERS
-from .query_words import CHINESE_CUTS, FUNCTION_WORDS, TASK_VERBS
+from ..models import MAX_QUERY_CHARACTERS
+from .words import CHINESE_CUTS, FUNCTION_WORDS, TASK_VERBS
 
 MAX_WORDS: Final = 8
 """Above it the server wants a third hit (1.4.1 and 1.2.0)."""

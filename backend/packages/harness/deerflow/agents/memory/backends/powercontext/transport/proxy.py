@@ -8,7 +8,7 @@ import urllib.request
 
 import httpx
 
-from .errors import PowerContextConfigurationError
+from ..errors import PowerContextConfigurationError
 
 _HOST = re.compile(rb"[A-Za-z0-9._:-]+")
 

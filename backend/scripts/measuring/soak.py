@@ -15,7 +15,7 @@ import time
 from collections import Counter
 
 from faulty_server import HELD_SECONDS
-from measuring import ProcessState, backend, in_threads, server_process
+from parts import ProcessState, backend, in_threads, server_process
 from powercontext_support import OWNER
 from report import percentile
 

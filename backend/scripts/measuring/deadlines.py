@@ -17,14 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from deadline_faults import ALL_FAULTS, NOISY, unread
-from measuring import ProcessState, backend, in_threads
+from parts import ProcessState, backend, in_threads
 from powercontext_support import OWNER
 from report import table
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.config import PowerContextSettings
 from deerflow.agents.memory.backends.powercontext.doctor import check_server
-from deerflow.agents.memory.backends.powercontext.saving import Saver
+from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 LIMIT_SECONDS = 1.0
 # A save looks up, writes and reads back. The doctor asks several questions, until one fails.
@@ -50,7 +50,7 @@ SETTINGS = {
 
 # "!" is printed before the last statement, so what comes behind it is the interpreter's end.
 EXIT_PROBE = """
-from measuring import backend
+from parts import backend
 from powercontext_support import OWNER
 from powercontext_support.faults import hung_name_lookup
 hung = hung_name_lookup()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-import measuring  # noqa: F401 - puts powercontext_support on the path
+import parts  # noqa: F401 - puts powercontext_support on the path
 from powercontext_support.faults import FAULTS, Fault
 from powercontext_support.scripted_server import Peer, Request, Script, ScriptedServer
 

@@ -18,8 +18,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-BACKEND = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests", "scripts")]
+BACKEND = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests", "scripts/measuring")]
 
 from powercontext_support.real_server import RealServer, find_executable  # noqa: E402
 from powercontext_support.relay import Relay  # noqa: E402
@@ -28,7 +28,7 @@ from troubles import Troubles, cutting_at  # noqa: E402
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.config import load_settings  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.saving import NotSaved, Outcome, Saved, Saver, Unknown  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.tools.saving import NotSaved, Outcome, Saved, Saver, Unknown  # noqa: E402
 
 OWNER = "auditor"
 THREADS = 4

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 SCRIPTS = Path(__file__).resolve().parent
-BACKEND = SCRIPTS.parent
+BACKEND = SCRIPTS.parents[1]
 sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests")]
 
 from powercontext_support import OWNER, SCOPE, TOKEN  # noqa: E402
@@ -27,7 +27,7 @@ from powercontext_support import OWNER, SCOPE, TOKEN  # noqa: E402
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.config import PowerContextSettings, load_settings, reset_settings  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.saving import Saver  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.tools.saving import Saver  # noqa: E402
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _PREFIX = "POWERCONTEXT_DEERFLOW_"

@@ -10,7 +10,7 @@ import random
 import sys
 import threading
 
-import measuring  # noqa: F401 - puts powercontext_support on the path
+import parts  # noqa: F401 - puts powercontext_support on the path
 from powercontext_support import READY
 from powercontext_support.faults import SCRIPTS
 from powercontext_support.scripted_server import Peer, Request, ScriptedServer

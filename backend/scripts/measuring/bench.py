@@ -23,7 +23,7 @@ import httpx
 import trustme
 from bench_contenders import FOCUSED, FULL, HTTPX, REQUEST, Call, contenders, httpx_call, recall_call
 from bench_real_server import measure_real_server
-from measuring import in_threads, server_process
+from parts import in_threads, server_process
 from powercontext_support.real_server import find_executable
 from report import machine, percentile, replace_section, spread, table
 

@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from .client import PowerContextClient
-from .errors import (
+from ..client import PowerContextClient
+from ..errors import (
     PowerContextAuthenticationError,
     PowerContextConnectionError,
     PowerContextError,
@@ -23,8 +23,8 @@ from .errors import (
     PowerContextStatusError,
     PowerContextTimeoutError,
 )
-from .forking import in_forked_children
-from .models import ArtifactReference, Citation, Hit
+from ..models import ArtifactReference, Citation, Hit
+from ..transport.forking import in_forked_children
 
 KINDS: Final = ("fact", "preference", "decision", "constraint", "convention")
 MAX_TEXT_BYTES: Final = 8192

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-BACKEND = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests", "scripts")]
+BACKEND = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests", "scripts/measuring")]
 
 from powercontext_support.real_server import RealServer, find_executable  # noqa: E402
 from powercontext_support.recall import CaseSet, Tally, measure  # noqa: E402

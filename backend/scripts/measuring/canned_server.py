@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-CAPTURED = Path(__file__).resolve().parents[1] / "tests/powercontext_support/captured/1.4.1/prepare_context_ready.json"
+CAPTURED = Path(__file__).resolve().parents[2] / "tests/powercontext_support/captured/1.4.1/prepare_context_ready.json"
 
 _CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 

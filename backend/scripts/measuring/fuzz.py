@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from measuring import backend
+from parts import backend
 from powercontext_support import OWNER
 from powercontext_support.scripted_server import Peer, Request, ScriptedServer, reply
 
@@ -31,9 +31,9 @@ from deerflow.agents.memory.backends.powercontext.models import (
     SearchReply,
     ServerInfo,
 )
-from deerflow.agents.memory.backends.powercontext.transport import Reply
+from deerflow.agents.memory.backends.powercontext.transport.exchange import Reply
 
-CAPTURED = Path(__file__).resolve().parents[1] / "tests" / "powercontext_support" / "captured"
+CAPTURED = Path(__file__).resolve().parents[2] / "tests" / "powercontext_support" / "captured"
 MODELS = (PreparedContext, Readiness, ServerInfo, Capabilities, Scope, Remembered, SearchReply, ErrorReply)
 TOKENS = [b"null", b"true", b"-1", b"1e999", b"NaN", b'""', b"[]", b"{}", b'"\\ud800"', b"\xff", b"\x00", b"\r\n\r\n", b"0\r\n", b'"schema"', b'"content"', b'"records"', b'"entry"']
 GOOD = {

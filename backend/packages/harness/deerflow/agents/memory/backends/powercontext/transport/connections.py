@@ -13,8 +13,8 @@ from typing import Final
 import httpcore
 import httpx
 
-from .config import PowerContextSettings
-from .errors import PowerContextConfigurationError
+from ..config import PowerContextSettings
+from ..errors import PowerContextConfigurationError
 from .forking import in_forked_children
 from .network import DeadlineBackend
 

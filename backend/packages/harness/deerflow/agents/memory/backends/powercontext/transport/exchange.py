@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 import httpcore
 import httpx
 
-from .config import PowerContextSettings
+from ..config import PowerContextSettings
+from ..errors import PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
 from .connections import Connections
-from .errors import PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
 from .network import DeadlineStream, HandshakeError, NameLookupError
 
 _REQUEST_ID = re.compile(rb"[0-9a-f]{16}")

@@ -1,0 +1,1 @@
+"""From a user's request to a bounded, cited text."""

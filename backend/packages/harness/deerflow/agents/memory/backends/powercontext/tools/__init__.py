@@ -1,0 +1,1 @@
+"""What the model can do, and the outcomes it may claim."""
