@@ -1,12 +1,31 @@
-"""What the tests of the PowerContext backend share: a scripted server, a real one, and a real server's recorded JSON."""
+"""What the tests of the PowerContext backend share: three servers, and a real server's recorded JSON.
+
+Which server a test uses:
+
+* ``powercontext_server``, a real PowerContext, for what it does with a request;
+* ``powercontext_http``, pytest-httpserver, for a reply, a status, a header, a request count, or TLS::
+
+      def test_…(powercontext_http: StartHTTP, …) -> None:
+          server = powercontext_http()  # powercontext_http(tls=True) with the certificate of powercontext_ca
+          server.answer(PREPARE, error(503, "server_overloaded"), answer(prepared("Refunds are in cents.")))
+          …
+          assert [request.json["query"] for request in server.requests_to(PREPARE)] == ["refund", "refund"]
+
+  The replies are in ``replies``: ``answer``, ``error``, ``captured``, ``prepared``, ``record``, ``remembered``, ``found``;
+* ``powercontext_scripted``, the byte server, where bytes, timing or closing are the subject.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 
 from .scripted_server import ScriptedServer, json_reply, prepared
+
+if TYPE_CHECKING:
+    from .http_server import HTTPPowerContext
 
 OWNER = "0b6a2d0e-9d7f-4c55-8f0e-owner"
 SCOPE = "scp_4bn20avma1vbh7fc0rxawgxq24"
@@ -15,5 +34,6 @@ TOKEN = "t0ken-of-the-tests"
 READY = json_reply(200, prepared("Refund amounts are integer cents."))
 
 BuildManager = Callable[..., PowerContextMemoryManager]
+StartHTTP = Callable[..., "HTTPPowerContext"]
 StartScripted = Callable[..., ScriptedServer]
 Configure = Callable[..., None]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.config import reset_settings
 
-from . import OWNER, SCOPE, TOKEN, BuildManager, Configure, StartScripted
+from . import OWNER, SCOPE, TOKEN, BuildManager, Configure, StartHTTP, StartScripted
 from .real_server import RealServer, find_executable
 from .scripted_server import Script, ScriptedServer
+
+if TYPE_CHECKING:
+    from .http_server import HTTPPowerContext
 
 _PROXY_VARIABLES = (
     "HTTP_PROXY",
@@ -61,6 +66,44 @@ def powercontext_manager(powercontext_environment: Configure) -> Iterator[BuildM
     yield build
     for manager in built:
         manager.close()
+
+
+@pytest.fixture(scope="session")
+def powercontext_authority() -> Any:
+    """Return the run's own certificate authority, a ``trustme.CA``."""
+    return pytest.importorskip("trustme").CA()
+
+
+@pytest.fixture
+def powercontext_ca(powercontext_authority: Any, tmp_path: Path) -> Path:
+    """Return the file of the run's own certificate authority, which no system knows."""
+    file = tmp_path / "powercontext-ca.pem"
+    powercontext_authority.cert_pem.write_to_path(str(file))
+    return file
+
+
+@pytest.fixture
+def powercontext_http(request: pytest.FixtureRequest) -> Iterator[StartHTTP]:
+    """Return a function that starts an HTTP server; ``tls=True`` for one with a certificate of ``powercontext_ca``."""
+    pytest.importorskip("pytest_httpserver")
+    from .http_server import HTTPPowerContext
+
+    started: list[HTTPPowerContext] = []
+
+    def start(*, tls: bool = False) -> HTTPPowerContext:
+        context = None
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            request.getfixturevalue("powercontext_authority").issue_cert("127.0.0.1").configure_cert(context)
+        started.append(HTTPPowerContext(context))
+        started[-1].start()
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+    for server in started:
+        server.check()
 
 
 @pytest.fixture
