@@ -19,13 +19,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, SCOPE, TOKEN, Configure
+from powercontext_support import OWNER, READY, SCOPE, TOKEN, Configure, binding
 from powercontext_support.faults import FAULTS, Fault
 from powercontext_support.scripted_server import REQUEST_ID, ScriptedServer, always, json_reply, prepared, reply
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.doctor import main
 from deerflow.agents.memory.backends.powercontext.remember_tool import install
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
@@ -119,13 +120,15 @@ def test_nothing_private_shows(name: str, powercontext_environment: Configure, t
 
 def use_the_client(shown: Shown) -> None:
     client = PowerContextClient(load_settings())
-    shown.call(lambda: client.prepare_context(QUERY, timeout_seconds=LIMIT))
-    for ask in (client.get_readiness, client.get_server_info, client.get_capabilities, client.get_scope):
-        shown.of(shown.call(partial(ask, timeout_seconds=LIMIT)))
-    shown.text += repr(shown.call(lambda: client.search_memory(TEXT, timeout_seconds=LIMIT)))  # the hits themselves are memories
-    shown.of(shown.call(lambda: client.remember_memory("fact", TEXT, timeout_seconds=LIMIT)))
-    saver = Saver(client, step_timeout_seconds=LIMIT)
-    shown.of(saver.save("fact", TEXT))
+    shown.call(lambda: client.prepare_context(binding(), QUERY, deadline=Deadline.after(LIMIT)))
+    shown.of(shown.call(lambda: client.get_readiness(deadline=Deadline.after(LIMIT))))
+    for ask in (client.get_server_info, client.get_capabilities, client.get_scope):
+        shown.of(shown.call(partial(ask, binding(), deadline=Deadline.after(LIMIT))))
+    shown.of(binding())
+    shown.text += repr(shown.call(lambda: client.search_memory(binding(), TEXT, deadline=Deadline.after(LIMIT))))  # the hits themselves are memories
+    shown.of(shown.call(lambda: client.remember_memory(binding(), "fact", TEXT, deadline=Deadline.after(LIMIT))))
+    saver = Saver(load_settings())
+    shown.of(saver.save(binding(), "fact", TEXT))
     shown.of(saver)
     shown.of(client)
     client.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from powercontext_support import READY, SCOPE, Configure, StartScripted
+from powercontext_support import READY, SCOPE, Configure, StartScripted, binding
 from powercontext_support.real_server import RealServer
 from powercontext_support.scripted_server import (
     REQUEST_ID,
@@ -23,6 +23,7 @@ from powercontext_support.scripted_server import (
 
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.errors import (
     PowerContextAuthenticationError,
     PowerContextConfigurationError,
@@ -63,7 +64,7 @@ def captured(version: str, name: str) -> bytes:
 def test_recorded_contexts_come_through_unchanged(version: str, client_of: Any, powercontext_scripted: StartScripted) -> None:
     body = captured(version, "prepare_context_ready")
     client = client_of(powercontext_scripted(always(reply(200, body))).base_url)
-    context = client.prepare_context("refund", timeout_seconds=LIMIT)
+    context = client.prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
     assert context == json.loads(body)["content"]
     assert "refund and money amounts are integer cents" in context
 
@@ -71,14 +72,14 @@ def test_recorded_contexts_come_through_unchanged(version: str, client_of: Any, 
 @pytest.mark.parametrize("version", ["1.4.1", "1.2.0"])
 def test_recorded_empty_contexts_are_no_text(version: str, client_of: Any, powercontext_scripted: StartScripted) -> None:
     client = client_of(powercontext_scripted(always(reply(200, captured(version, "prepare_context_empty")))).base_url)
-    assert client.prepare_context("zebra", timeout_seconds=LIMIT) == ""
+    assert client.prepare_context(binding(), "zebra", deadline=Deadline.after(LIMIT)) == ""
 
 
 @pytest.mark.parametrize(("version", "package_version"), [("1.4.1", "1.4.1"), ("1.2.0", None)])
 def test_a_server_before_1_3_has_no_server_info_and_that_is_an_answer(version: str, package_version: str | None, client_of: Any, powercontext_scripted: StartScripted) -> None:
     status = 200 if package_version else 404
     client = client_of(powercontext_scripted(always(reply(status, captured(version, "get_server_info")))).base_url)
-    info = client.get_server_info(timeout_seconds=LIMIT)
+    info = client.get_server_info(binding(), deadline=Deadline.after(LIMIT))
     assert (info and info.package_version) == package_version
 
 
@@ -89,22 +90,22 @@ def test_recorded_readiness_and_scope_are_understood(version: str, client_of: An
 
     scope_id = json.loads(captured(version, "get_scope"))["scope_id"]
     client = client_of(powercontext_scripted(answer).base_url, scope_id=scope_id)
-    assert client.get_readiness(timeout_seconds=LIMIT).status == "ready"
-    assert client.get_scope(timeout_seconds=LIMIT).scope_id == scope_id
+    assert client.get_readiness(deadline=Deadline.after(LIMIT)).status == "ready"
+    assert client.get_scope(binding(), deadline=Deadline.after(LIMIT)).scope_id == scope_id
 
 
 def test_a_server_that_is_not_ready_says_so_with_503(client_of: Any, powercontext_scripted: StartScripted) -> None:
     client = client_of(powercontext_scripted(always(json_reply(503, {"status": "not_ready", "checks": {"database": "x"}}))).base_url)
-    assert client.get_readiness(timeout_seconds=LIMIT).status == "not_ready"
+    assert client.get_readiness(deadline=Deadline.after(LIMIT)).status == "not_ready"
 
 
 def test_a_real_server_answers_every_operation(client_of: Any, powercontext_server: RealServer) -> None:
     scope = powercontext_server.create_scope("operations")
     client = client_of(powercontext_server.base_url, scope_id=scope, token=powercontext_server.token)
-    assert client.get_readiness(timeout_seconds=LIMIT).status == "ready"
-    assert client.get_server_info(timeout_seconds=LIMIT).product == "powercontext"
-    assert client.get_scope(timeout_seconds=LIMIT).scope_id == scope
-    assert client.prepare_context("refund", timeout_seconds=LIMIT) == ""
+    assert client.get_readiness(deadline=Deadline.after(LIMIT)).status == "ready"
+    assert client.get_server_info(binding(), deadline=Deadline.after(LIMIT)).product == "powercontext"
+    assert client.get_scope(binding(), deadline=Deadline.after(LIMIT)).scope_id == scope
+    assert client.prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT)) == ""
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_a_real_server_refuses_with_a_class_of_its_own(
 ) -> None:
     client = client_of(powercontext_server.base_url, **({"scope_id": "scp_x", "token": powercontext_server.token} | changes))
     with pytest.raises(error) as caught:
-        client.prepare_context("refund", timeout_seconds=LIMIT)
+        client.prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
     assert (caught.value.status_code, caught.value.code, len(caught.value.request_id or "")) == (status_code, code, 16)
 
 
@@ -165,7 +166,7 @@ def test_each_status_has_its_class_and_only_known_codes_are_repeated(
 ) -> None:
     client = client_of(powercontext_scripted(always(json_reply(status, body))).base_url)
     with pytest.raises(PowerContextStatusError) as caught:
-        client.prepare_context("refund", timeout_seconds=LIMIT)
+        client.prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
     assert (type(caught.value), caught.value.code, caught.value.request_id) == (error, code, REQUEST_ID)
     assert str(caught.value) == f"the server answered {status}"
     assert caught.value.may_have_been_sent is True
@@ -174,7 +175,7 @@ def test_each_status_has_its_class_and_only_known_codes_are_repeated(
 def test_errors_know_whether_the_request_may_have_been_sent(client_of: Any, powercontext_scripted: StartScripted) -> None:
     def sent_by(base_url: str) -> tuple[type[PowerContextError], bool]:
         with pytest.raises(PowerContextError) as caught:
-            client_of(base_url).prepare_context("refund", timeout_seconds=0.3)
+            client_of(base_url).prepare_context(binding(), "refund", deadline=Deadline.after(0.3))
         assert (caught.value.__cause__, caught.value.__context__) == (None, None)
         return type(caught.value), caught.value.may_have_been_sent
 
@@ -188,18 +189,18 @@ def test_errors_know_whether_the_request_may_have_been_sent(client_of: Any, powe
 def test_a_reply_about_another_scope_is_no_proof(client_of: Any, powercontext_scripted: StartScripted) -> None:
     client = client_of(powercontext_scripted(always(json_reply(200, {"scope_id": "scp_other"}))).base_url)
     with pytest.raises(PowerContextResponseError, match="another Scope"):
-        client.get_scope(timeout_seconds=LIMIT)
+        client.get_scope(binding(), deadline=Deadline.after(LIMIT))
 
 
 def test_a_scope_id_cannot_leave_its_path_segment(client_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(json_reply(200, {"scope_id": "../admin?x=1#y/范"})))
-    client_of(server.base_url, scope_id="../admin?x=1#y/范").get_scope(timeout_seconds=LIMIT)
+    client_of(server.base_url, scope_id="../admin?x=1#y/范").get_scope(binding(), deadline=Deadline.after(LIMIT))
     assert server.requests[0].path == "/v1/scopes/..%2Fadmin%3Fx%3D1%23y%2F%E8%8C%83"
 
 
 def test_without_a_token_no_authorization_is_sent(client_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(READY))
-    client_of(server.base_url, token=None).prepare_context("refund", timeout_seconds=LIMIT)
+    client_of(server.base_url, token=None).prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
     assert "authorization" not in server.requests[0].headers
     assert server.requests[0].headers["host"] == f"127.0.0.1:{server.port}"
 
@@ -207,12 +208,12 @@ def test_without_a_token_no_authorization_is_sent(client_of: Any, powercontext_s
 def test_a_private_ca_is_honoured(client_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with tls_server(tmp_path) as server:
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        assert client_of(server.base_url).prepare_context("refund", timeout_seconds=LIMIT) == "text"
+        assert client_of(server.base_url).prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT)) == "text"
 
 
 def test_an_unknown_ca_is_a_connection_error_that_speaks_of_tls(client_of: Any, tmp_path: Path) -> None:
     with tls_server(tmp_path) as server, pytest.raises(PowerContextConnectionError, match="certificate") as caught:
-        client_of(server.base_url).prepare_context("refund", timeout_seconds=LIMIT)
+        client_of(server.base_url).prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
     assert server.requests == []
     assert caught.value.may_have_been_sent is False
 
@@ -248,5 +249,5 @@ def tls_server(folder: Path) -> ScriptedServer:
 
 def test_the_configured_scope_is_the_one_in_every_request(client_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(READY))
-    client_of(server.base_url).prepare_context("scope_id: scp_other", timeout_seconds=LIMIT)
+    client_of(server.base_url).prepare_context(binding(), "scope_id: scp_other", deadline=Deadline.after(LIMIT))
     assert server.requests[0].json()["scope_id"] == SCOPE

@@ -93,7 +93,7 @@ BROKEN: dict[str, tuple[Script, dict[str, Any], str]] = {
     "a web page": (always(json_reply(200, "canary")), {}, "failed   server      PowerContext does not answer as it should"),
     "vectors and focused": (healthy_but("/v1/capabilities", json_reply(200, {"search_modes": ["auto", "fts", "vector", "hybrid"]})), {}, "warning  query       this server searches vectors"),
     "words and full": (healthy, {"recall_query": "full"}, "warning  query       this server searches words"),
-    "a failing recall": (healthy_but("/v1/context", error(500, "internal_error")), {}, "failed   server      PowerContext is not ready"),
+    "a failing recall": (healthy_but("/v1/context", error(500, "internal_error")), {}, "failed   server      PowerContext fails inside (the server answered 500)"),
     "a remote http URL": (healthy, {"base_url": "http://powercontext.example.com"}, "failed   settings    POWERCONTEXT_DEERFLOW_BASE_URL must be https://"),
     "a padded owner": (healthy, {"owner_user_id": " u-1"}, "failed   settings    POWERCONTEXT_DEERFLOW_OWNER_USER_ID must be the id of a signed-in"),
     "the fallback owner": (healthy, {"owner_user_id": "default"}, "failed   settings    POWERCONTEXT_DEERFLOW_OWNER_USER_ID must be the id of a signed-in"),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 from powercontext_support import OWNER
+from pydantic import SecretStr
 
-from deerflow.agents.memory.backends.powercontext.errors import PowerContextError
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextStatusError, PowerContextTimeoutError
 from deerflow.agents.memory.backends.powercontext.models import PreparedContext, Readiness, Scope, ServerInfo
-from deerflow.agents.memory.backends.powercontext.people import is_owner
+from deerflow.agents.memory.backends.powercontext.people import Binding, People
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -28,21 +30,26 @@ PREPARED = st.fixed_dictionaries(
 )
 
 
+def people(owner: str) -> People:
+    """Return who may use a Scope if ``owner`` is the only one."""
+    return People({owner: Binding(1, 1, SecretStr("scp_1"), None)})
+
+
 @given(
     st.text() | st.sampled_from([OWNER, "default", f" {OWNER}", f"{OWNER}\n"]) | st.none() | st.integers() | st.binary(),
     st.text() | st.just(OWNER),
 )
 def test_only_the_owners_exact_id_is_the_owner(user_id: Any, owner: str) -> None:
     expected = isinstance(user_id, str) and user_id == owner and owner not in ("", "default") and owner == owner.strip()
-    assert is_owner(user_id, owner) is expected
+    assert (people(owner).binding_of(user_id) is not None) is expected
 
 
 @given(st.text(min_size=1))
 def test_a_usable_owner_admits_itself_and_no_padded_or_changed_form(owner: str) -> None:
     if owner.strip() == owner and owner != "default":
-        assert is_owner(owner, owner)
+        assert people(owner).binding_of(owner) is not None
     for changed in (f"{owner} ", f" {owner}", f"{owner}x", owner[:-1], f"{owner}\x00"):
-        assert not is_owner(changed, owner)
+        assert people(owner).binding_of(changed) is None
 
 
 @given(PREPARED)
@@ -79,7 +86,7 @@ def test_no_reply_raises_anything_but_a_validation_error(body: bytes) -> None:
 
 @given(st.sampled_from(["a", "b"]), st.booleans())
 def test_errors_survive_a_pickle(message: str, sent: bool) -> None:
-    import pickle
-
-    error = pickle.loads(pickle.dumps(PowerContextError(message, operation="prepare_context", may_have_been_sent=sent)))
+    error = pickle.loads(pickle.dumps(PowerContextTimeoutError(message, operation="prepare_context", may_have_been_sent=sent)))
     assert (str(error), error.operation, error.may_have_been_sent) == (message, "prepare_context", sent)
+    status = pickle.loads(pickle.dumps(PowerContextStatusError(message, status_code=503, code="server_overloaded", operation="prepare_context")))
+    assert (str(status), status.status_code, status.code, status.may_have_been_sent) == (message, 503, "server_overloaded", True)

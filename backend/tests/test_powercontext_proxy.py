@@ -6,11 +6,12 @@ import time
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted
+from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted, binding
 from powercontext_support.scripted_server import Peer, Request, always, reply
 
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.errors import (
     PowerContextConfigurationError,
     PowerContextConnectionError,
@@ -47,7 +48,7 @@ def test_another_machine_is_reached_through_the_proxy(
     powercontext_environment(base_url=REMOTE)
     client = PowerContextClient(load_settings())
     with pytest.raises(PowerContextConnectionError, match="the proxy refuses the connection") as caught:
-        client.prepare_context("refund", timeout_seconds=2.0)
+        client.prepare_context(binding(), "refund", deadline=Deadline.after(2.0))
     client.close()
     [request] = proxy.requests
     assert (request.method, request.path) == ("CONNECT", "powercontext.example.com:443")
@@ -65,7 +66,7 @@ def test_a_proxy_that_never_answers_ends_within_the_limit_and_nothing_was_sent(p
     client = PowerContextClient(load_settings())
     started = time.monotonic()
     with pytest.raises(PowerContextTimeoutError) as caught:
-        client.prepare_context("refund", timeout_seconds=0.5)
+        client.prepare_context(binding(), "refund", deadline=Deadline.after(0.5))
     assert time.monotonic() - started < 0.6
     assert caught.value.may_have_been_sent is False
     client.close()
@@ -89,14 +90,14 @@ def test_no_proxy_is_honoured(no_proxy: str, powercontext_environment: Configure
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.com:3128")
     monkeypatch.setenv("NO_PROXY", no_proxy)
     powercontext_environment(base_url=REMOTE)
-    assert load_settings().proxy_url is None
+    assert load_settings().endpoint.proxy is None
 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
         ("HTTPS_PROXY", "http://[secret"), ("HTTPS_PROXY", "secret://proxy:1"), ("HTTPS_PROXY", "http://secret:x"), ("ALL_PROXY", "socks5://secret:1080"),
-        ("HTTPS_PROXY", "https://secret:3128"), ("NO_PROXY", "[::1]"), ("NO_PROXY", "localhost,[::secret]"),
+        ("HTTPS_PROXY", "https://secret:3128"),
     ],
 )  # fmt: skip
 def test_a_proxy_that_cannot_be_used_is_a_configuration_error(variable: str, value: str, powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,4 +114,22 @@ def test_a_wrong_proxy_does_not_matter_to_this_machine(powercontext_environment:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
     monkeypatch.setenv("NO_PROXY", "[::1]")
     powercontext_environment()
-    assert load_settings().proxy_url is None
+    assert load_settings().endpoint.proxy is None
+
+
+@pytest.mark.parametrize("no_proxy", ["[::1]", "fe80::/10", "localhost,[::secret]", "https://[x", "10.0.0.0/8"])
+def test_an_entry_of_no_proxy_that_is_no_address_concerns_other_requests(no_proxy: str, powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    powercontext_environment(base_url=REMOTE)
+    assert load_settings().endpoint.proxy is None
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.com:3128")
+    powercontext_environment(base_url=REMOTE)
+    proxy = load_settings().endpoint.proxy
+    assert proxy is not None
+    assert str(proxy.url) == "http://proxy.example.com:3128"
+
+
+def test_a_proxy_for_plain_http_does_not_matter_to_https(powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://[broken")
+    powercontext_environment(base_url=REMOTE)
+    assert load_settings().endpoint.proxy is None

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from powercontext_support import Configure, StartScripted
+from powercontext_support import Configure, StartScripted, binding
 from powercontext_support.faults import FAULTS, SCRIPTS
 from powercontext_support.scripted_server import Peer, Request, Script, ScriptedServer, always, json_reply, reply
 
-from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
+from deerflow.agents.memory.backends.powercontext.process import shared_client
 from deerflow.agents.memory.backends.powercontext.tools.saving import AlreadySaved, NotSaved, Saved, Saver, Unknown
 
 pytest_plugins = ("powercontext_support.fixtures",)
@@ -56,12 +56,12 @@ def store(remember: Script | bytes, *searches: bytes) -> Script:
 
 @pytest.fixture
 def saver_of(powercontext_environment: Configure) -> Iterator[Callable[..., Saver]]:
-    clients: list[PowerContextClient] = []
+    clients = []
 
     def connect(base_url: str, seconds: float = 1.0) -> Saver:
-        powercontext_environment(base_url=base_url)
-        clients.append(PowerContextClient(load_settings()))
-        return Saver(clients[-1], step_timeout_seconds=seconds)
+        powercontext_environment(base_url=base_url, remember_timeout_seconds=str(seconds))
+        clients.append(shared_client(load_settings()))
+        return Saver(load_settings())
 
     yield connect
     for client in clients:
@@ -74,7 +74,7 @@ def writes(server: ScriptedServer) -> int:
 
 def test_the_requests_are_those_of_the_design(saver_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(store(STORED))
-    assert saver_of(server.base_url).save("convention", f"  {TEXT}\n") == Saved(NEW)
+    assert saver_of(server.base_url).save(binding(), "convention", f"  {TEXT}\n") == Saved(NEW)
     search, remember = server.requests
     assert search.json() == {"scope_id": "scp_4bn20avma1vbh7fc0rxawgxq24", "query": TEXT, "mode": "fts", "limit": 50}
     assert remember.json() == {"scope_id": "scp_4bn20avma1vbh7fc0rxawgxq24", "kind": "convention", "text": TEXT}
@@ -87,7 +87,7 @@ def test_the_requests_are_those_of_the_design(saver_of: Any, powercontext_script
 )
 def test_recorded_answers_are_saved_with_their_exact_citation(name: str, citation: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
     body = (CAPTURED / name / "remember_memory.json").read_bytes()
-    outcome = saver_of(powercontext_scripted(store(reply(200, body))).base_url).save("convention", TEXT)
+    outcome = saver_of(powercontext_scripted(store(reply(200, body))).base_url).save(binding(), "convention", TEXT)
     assert isinstance(outcome, Saved)
     assert citation in outcome.citation.model_dump().values()
 
@@ -111,7 +111,7 @@ def test_recorded_answers_are_saved_with_their_exact_citation(name: str, citatio
 )  # fmt: skip
 def test_an_answered_write_is_what_the_server_says(remember: bytes, searches: list[bytes], outcome: Any, saver_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(store(remember, *searches))
-    assert saver_of(server.base_url).save("convention", TEXT) == outcome
+    assert saver_of(server.base_url).save(binding(), "convention", TEXT) == outcome
     assert writes(server) == (0 if searches == [FOUND] else 1)
 
 
@@ -126,7 +126,7 @@ def test_an_answered_write_is_what_the_server_says(remember: bytes, searches: li
 )  # fmt: skip
 def test_a_refused_write_is_not_saved(remember: bytes, reason: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(store(remember))
-    outcome = saver_of(server.base_url).save("convention", TEXT)
+    outcome = saver_of(server.base_url).save(binding(), "convention", TEXT)
     assert isinstance(outcome, NotSaved)
     assert outcome.reason == reason
     assert writes(server) == 1
@@ -135,7 +135,7 @@ def test_a_refused_write_is_not_saved(remember: bytes, reason: str, saver_of: An
 @pytest.mark.parametrize(("search", "reason"), [(error(401, "unauthorized"), "token"), (error(404, "scope_not_found"), "scope")])
 def test_a_refused_look_up_ends_the_save(search: bytes, reason: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(store(STORED, search))
-    outcome = saver_of(server.base_url).save("convention", TEXT)
+    outcome = saver_of(server.base_url).save(binding(), "convention", TEXT)
     assert isinstance(outcome, NotSaved)
     assert (outcome.reason, writes(server)) == (reason, 0)
 
@@ -158,7 +158,7 @@ LOST: dict[str, Script] = {
 def test_a_write_whose_end_is_lost_is_unknown(name: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(store(LOST[name]))
     started = time.monotonic()
-    assert isinstance(saver_of(server.base_url).save("convention", TEXT), Unknown)
+    assert isinstance(saver_of(server.base_url).save(binding(), "convention", TEXT), Unknown)
     assert time.monotonic() - started < 3.2
     assert writes(server) == 1
 
@@ -166,14 +166,14 @@ def test_a_write_whose_end_is_lost_is_unknown(name: str, saver_of: Any, powercon
 @pytest.mark.parametrize("name", LOST)
 def test_a_write_whose_end_is_lost_but_which_is_found_is_saved(name: str, saver_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(store(LOST[name], NOTHING, FOUND))
-    assert saver_of(server.base_url, 0.5).save("convention", TEXT) == Saved(NEW, by_read_back=True)
+    assert saver_of(server.base_url, 0.5).save(binding(), "convention", TEXT) == Saved(NEW, by_read_back=True)
     assert writes(server) == 1
 
 
 def test_before_1_3_a_text_that_was_there_proves_nothing_of_a_lost_write(saver_of: Any, powercontext_scripted: StartScripted) -> None:
     """Its kind is not told: what was there may be another memory."""
     server = powercontext_scripted(store(lambda request, peer: None, FOUND_BY_OLD))
-    assert isinstance(saver_of(server.base_url).save("convention", TEXT), Unknown)
+    assert isinstance(saver_of(server.base_url).save(binding(), "convention", TEXT), Unknown)
     assert writes(server) == 1
 
 
@@ -181,7 +181,7 @@ def test_before_1_3_a_text_that_was_there_proves_nothing_of_a_lost_write(saver_o
 def test_under_every_fault_a_save_is_honest_and_ends(name: str, saver_of: Any) -> None:
     with FAULTS[name]() as base_url:
         started = time.monotonic()
-        outcome = saver_of(base_url).save("convention", TEXT)
+        outcome = saver_of(base_url).save(binding(), "convention", TEXT)
         assert time.monotonic() - started < 3.2
     assert isinstance(outcome, NotSaved | Unknown)
 
@@ -189,7 +189,7 @@ def test_under_every_fault_a_save_is_honest_and_ends(name: str, saver_of: Any) -
 @pytest.mark.parametrize("name", ["refused", "black-holed connect", "hung name look-up", "stalled TLS handshake"])
 def test_without_a_connection_nothing_is_saved(name: str, saver_of: Any) -> None:
     with FAULTS[name]() as base_url:
-        outcome = saver_of(base_url, 0.3).save("convention", TEXT)
+        outcome = saver_of(base_url, 0.3).save(binding(), "convention", TEXT)
     assert isinstance(outcome, NotSaved)
     assert outcome.reason == "unreachable"
 
@@ -197,7 +197,7 @@ def test_without_a_connection_nothing_is_saved(name: str, saver_of: Any) -> None
 def test_a_step_ends_after_nine_seconds_whatever_the_settings_allow(saver_of: Any, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(store(lambda request, peer: peer.hang()))
     started = time.monotonic()
-    assert isinstance(saver_of(server.base_url, 600.0).save("convention", TEXT), Unknown)
+    assert isinstance(saver_of(server.base_url, 600.0).save(binding(), "convention", TEXT), Unknown)
     assert 8.9 < time.monotonic() - started < 9.2
 
 
@@ -211,7 +211,7 @@ def test_identical_saves_at_once_write_once_and_share_the_outcome(saver_of: Any,
     server = powercontext_scripted(store(hold))
     saver = saver_of(server.base_url, 5.0)
     outcomes: list[Any] = []
-    threads = [threading.Thread(target=lambda: outcomes.append(saver.save("convention", TEXT))) for _ in range(5)]
+    threads = [threading.Thread(target=lambda: outcomes.append(saver.save(binding(), "convention", TEXT))) for _ in range(5)]
     for thread in threads:
         thread.start()
     time.sleep(0.2)
@@ -231,7 +231,7 @@ def test_a_forked_child_does_not_wait_for_its_parents_save(saver_of: Any, powerc
         return STORED
 
     saver = saver_of(powercontext_scripted(store(late)).base_url, seconds=5.0)
-    thread = threading.Thread(target=saver.save, args=("convention", TEXT))
+    thread = threading.Thread(target=saver.save, args=(binding(), "convention", TEXT))
     thread.start()
     assert writing.wait(5)
     with warnings.catch_warnings():
@@ -239,6 +239,6 @@ def test_a_forked_child_does_not_wait_for_its_parents_save(saver_of: Any, powerc
         child = os.fork()
     if child == 0:
         signal.alarm(10)  # ends a child that hangs
-        os._exit(0 if saver.save("convention", TEXT) == Saved(NEW) else 1)
+        os._exit(0 if saver.save(binding(), "convention", TEXT) == Saved(NEW) else 1)
     assert os.waitpid(child, 0)[1] == 0
     thread.join()

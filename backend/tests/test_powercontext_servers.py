@@ -8,12 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from powercontext_support import OWNER, BuildManager, Configure
+from powercontext_support import OWNER, BuildManager, Configure, binding
 from powercontext_support.real_server import RealServer
 
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
+from deerflow.agents.memory.backends.powercontext.process import shared_client
 from deerflow.agents.memory.backends.powercontext.tools.saving import AlreadySaved, NotSaved, Saved, Saver
 
 pytest_plugins = ("powercontext_support.fixtures",)
@@ -24,10 +25,10 @@ TEXT = "Order service convention: refund and money amounts are integer cents, ne
 class Store:
     """A Scope of a real server, and a saver bound to it."""
 
-    def __init__(self, server: RealServer, scope_id: str, client: PowerContextClient) -> None:
+    def __init__(self, server: RealServer, scope_id: str) -> None:
         self.server = server
         self.scope_id = scope_id
-        self.saver = Saver(client, step_timeout_seconds=5.0)
+        self.saver = Saver(load_settings())
 
     def texts(self) -> list[str]:
         """Return what the Scope holds."""
@@ -46,13 +47,12 @@ def store(version: str, powercontext_servers: Callable[[str], RealServer], power
     server = powercontext_servers(version)
     scope_id = server.create_scope(f"store {uuid4()}")
     powercontext_environment(base_url=server.base_url, scope_id=scope_id, token=server.token)
-    client = PowerContextClient(load_settings())
-    yield Store(server, scope_id, client)
-    client.close()
+    yield Store(server, scope_id)
+    shared_client(load_settings()).close()
 
 
 def test_a_save_is_confirmed_with_the_servers_citation(store: Store, version: str) -> None:
-    outcome = store.saver.save("convention", TEXT)
+    outcome = store.saver.save(binding(), "convention", TEXT)
     assert isinstance(outcome, Saved)
     if version == "1.4.1":
         assert isinstance(outcome.citation, ArtifactReference)
@@ -65,7 +65,7 @@ def test_a_save_is_confirmed_with_the_servers_citation(store: Store, version: st
 
 
 def test_saving_it_twenty_times_leaves_one(store: Store, version: str) -> None:
-    first, *others = (store.saver.save("convention", f" {TEXT}\n") for _ in range(20))
+    first, *others = (store.saver.save(binding(), "convention", f" {TEXT}\n") for _ in range(20))
     assert isinstance(first, Saved)
     assert {type(other) for other in others} == {AlreadySaved}
     assert {other.citation for other in others if isinstance(other, AlreadySaved)} == {first.citation}
@@ -77,14 +77,14 @@ def test_saving_it_twenty_times_leaves_one(store: Store, version: str) -> None:
 
 
 def test_the_same_text_of_another_kind_is_another_memory(store: Store) -> None:
-    assert isinstance(store.saver.save("convention", TEXT), Saved)
-    assert isinstance(store.saver.save("fact", TEXT), Saved)
+    assert isinstance(store.saver.save(binding(), "convention", TEXT), Saved)
+    assert isinstance(store.saver.save(binding(), "fact", TEXT), Saved)
     assert store.texts() == [TEXT, TEXT]
 
 
 def test_threads_that_save_the_same_at_once_leave_one(store: Store) -> None:
     outcomes: list[Any] = []
-    threads = [threading.Thread(target=lambda: outcomes.append(store.saver.save("fact", TEXT))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: outcomes.append(store.saver.save(binding(), "fact", TEXT))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -109,13 +109,13 @@ def test_threads_that_save_the_same_at_once_leave_one(store: Store) -> None:
     ids=["NFD", "padded", "CRLF", "NUL", "emoji", "CJK at the limit", "ASCII at the limit", "hostile"],
 )
 def test_odd_texts_are_stored_as_the_server_stores_them_and_only_once(text: str, stored: str, store: Store) -> None:
-    assert isinstance(store.saver.save("fact", text), Saved)
-    assert isinstance(store.saver.save("fact", text), AlreadySaved)
+    assert isinstance(store.saver.save(binding(), "fact", text), Saved)
+    assert isinstance(store.saver.save(binding(), "fact", text), AlreadySaved)
     assert store.texts() == [stored]
 
 
 def test_a_text_without_a_word_is_saved(store: Store) -> None:
-    assert isinstance(store.saver.save("fact", "!!!"), Saved)
+    assert isinstance(store.saver.save(binding(), "fact", "!!!"), Saved)
     assert store.texts() == ["!!!"]
 
 
@@ -130,7 +130,7 @@ def test_a_text_without_a_word_is_saved(store: Store) -> None:
 )  # fmt: skip
 def test_a_text_that_cannot_be_stored_is_refused_without_a_request(kind: Any, text: Any, reason: str, store: Store) -> None:
     before = store.server.count_requests("search_memory"), store.server.count_requests("remember_memory")
-    assert store.saver.save(kind, text) == NotSaved(reason)  # type: ignore[arg-type]
+    assert store.saver.save(binding(), kind, text) == NotSaved(reason)  # type: ignore[arg-type]
     assert (store.server.count_requests("search_memory"), store.server.count_requests("remember_memory")) == before
 
 
@@ -138,7 +138,7 @@ def test_a_text_that_cannot_be_stored_is_refused_without_a_request(kind: Any, te
 def test_a_refused_binding_writes_nothing(changes: dict[str, str], reason: str, store: Store, powercontext_environment: Configure) -> None:
     powercontext_environment(**({"base_url": store.server.base_url, "scope_id": store.scope_id, "token": store.server.token} | changes))
     client = PowerContextClient(load_settings())
-    outcome = Saver(client, step_timeout_seconds=5.0).save("fact", TEXT)
+    outcome = Saver(load_settings()).save(binding(), "fact", TEXT)
     client.close()
     assert isinstance(outcome, NotSaved)
     assert outcome.reason == reason
@@ -146,7 +146,7 @@ def test_a_refused_binding_writes_nothing(changes: dict[str, str], reason: str, 
 
 
 def test_what_was_saved_is_recalled(store: Store, powercontext_manager: BuildManager) -> None:
-    store.saver.save("convention", TEXT)
+    store.saver.save(binding(), "convention", TEXT)
     manager = powercontext_manager(store.server.base_url, scope_id=store.scope_id, token=store.server.token)
     context = manager.get_context(OWNER, query="Add a refund calculation to the order service, following its conventions.")
     assert TEXT in context

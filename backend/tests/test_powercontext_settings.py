@@ -13,9 +13,9 @@ from powercontext_support import OWNER, SCOPE, TOKEN, Configure
 from deerflow.agents.memory.backends.powercontext.config import (
     PowerContextSettings,
     load_settings,
-    parse_backend_config,
 )
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
+from deerflow.agents.memory.backends.powercontext.yaml_config import parse_backend_config
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -26,7 +26,7 @@ def test_the_defaults_are_those_of_the_design(powercontext_environment: Configur
     settings = load_settings()
     assert (settings.max_bytes, settings.recall_query) == (8000, "focused")
     assert (settings.recall_timeout_seconds, settings.remember_timeout_seconds) == (2.0, 5.0)
-    assert settings.proxy_url is None
+    assert settings.endpoint.proxy is None
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from powercontext_support.relay import Relay  # noqa: E402
 from troubles import Troubles, cutting_at  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.client import PowerContextClient  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.config import load_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.saving import NotSaved, Outcome, Saved, Saver, Unknown  # noqa: E402
 
@@ -45,7 +44,8 @@ class Audit:
     def __init__(self, server: RealServer, relay: Relay) -> None:
         self.server = server
         self.relay = relay
-        self.saver = Saver(PowerContextClient(load_settings()), step_timeout_seconds=LIMIT_SECONDS)
+        self.saver = Saver(load_settings())
+        [self.binding] = load_settings().people.bindings
         self.manager = PowerContextMemoryManager.from_config({})
         self.lock = threading.Lock()
         self.outcomes: dict[str, list[Outcome]] = {}
@@ -55,7 +55,7 @@ class Audit:
     def save(self, text: str) -> None:
         """Save ``text`` and keep the claim."""
         started = time.monotonic()
-        outcome = self.saver.save("fact", text)
+        outcome = self.saver.save(self.binding, "fact", text)
         with self.lock:
             self.slowest_save = max(self.slowest_save, time.monotonic() - started)
             self.outcomes.setdefault(text, []).append(outcome)
@@ -156,6 +156,7 @@ def main() -> int:
             "POWERCONTEXT_DEERFLOW_SCOPE_ID": server.create_scope("audit"),
             "POWERCONTEXT_DEERFLOW_TOKEN": server.token,
             "POWERCONTEXT_DEERFLOW_RECALL_TIMEOUT_SECONDS": str(LIMIT_SECONDS),
+            "POWERCONTEXT_DEERFLOW_REMEMBER_TIMEOUT_SECONDS": str(LIMIT_SECONDS),
         }
         audit, troubles = Audit(server, relay), Troubles(server, arguments.seed)
         audit.cut_everywhere(range(arguments.offsets))

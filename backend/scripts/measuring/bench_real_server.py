@@ -71,13 +71,13 @@ def measure_real_server(folder: Path, executable: str, *, memories: int, calls: 
         where = {"scope_id": server.create_scope("bench"), "token": server.token}
         fill(server, where["scope_id"], texts)
         full, *_ = stack.enter_context(backend(server.base_url, recall_query="full", **where))
-        focused, saver, _ = stack.enter_context(backend(server.base_url, recall_query="focused", **where))
+        focused, saver, settings = stack.enter_context(backend(server.base_url, recall_query="focused", **where))
         times_ms(lambda text: full.get_context(OWNER, query=text), requests[:5], bool)
         rows = {
             "recall, full": times_ms(lambda text: full.get_context(OWNER, query=text), requests, bool),
             "recall, focused": times_ms(lambda text: focused.get_context(OWNER, query=text), requests, bool),
-            "save of a new text": times_ms(lambda text: saver.save("convention", text), new, _is_saved),
-            "save of the same text again": times_ms(lambda text: saver.save("convention", text), new, _is_already_saved),
+            "save of a new text": times_ms(lambda text: saver.save(settings.people.bindings[0], "convention", text), new, _is_saved),
+            "save of the same text again": times_ms(lambda text: saver.save(settings.people.bindings[0], "convention", text), new, _is_already_saved),
         }
     cells = [[name, f"{percentile(times, 0.5):.1f}", f"{percentile(times, 0.99):.1f}"] for name, times in rows.items()]
     return table(["on a real server", "median in ms", "p99 in ms"], cells)

@@ -23,7 +23,7 @@ from report import table
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.config import PowerContextSettings
-from deerflow.agents.memory.backends.powercontext.doctor import check_server
+from deerflow.agents.memory.backends.powercontext.doctor import check_service
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 LIMIT_SECONDS = 1.0
@@ -85,8 +85,8 @@ def operations(manager: PowerContextMemoryManager, saver: Saver, settings: Power
     return {
         "recall": lambda: manager.get_context(OWNER, query=QUERY),
         "warm": manager.warm,
-        "save": lambda: saver.save("fact", TEXT),
-        "doctor": lambda: any(finding.what == "recall" for finding in check_server(settings)),
+        "save": lambda: saver.save(settings.people.bindings[0], "fact", TEXT),
+        "doctor": lambda: any(finding.what == "recall" for finding in check_service(settings)),
     }
 
 

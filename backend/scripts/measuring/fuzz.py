@@ -31,7 +31,6 @@ from deerflow.agents.memory.backends.powercontext.models import (
     SearchReply,
     ServerInfo,
 )
-from deerflow.agents.memory.backends.powercontext.transport.exchange import Reply
 
 CAPTURED = Path(__file__).resolve().parents[2] / "tests" / "powercontext_support" / "captured"
 MODELS = (PreparedContext, Readiness, ServerInfo, Capabilities, Scope, Remembered, SearchReply, ErrorReply)
@@ -61,7 +60,7 @@ def check(body: bytes, tally: Counter[str]) -> None:
     """Read ``body`` as every kind of reply. Anything but our error, or content that is not what it claims to be, is raised."""
     for model in MODELS:
         try:
-            read = model.parse("fuzz", Reply(200, body, None))
+            read = model.parse("fuzz", body)
         except PowerContextResponseError as error:
             if error.__context__ is not None or error.__cause__ is not None:
                 raise AssertionError("a foreign error hangs on ours") from error

@@ -25,7 +25,6 @@ sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhos
 from powercontext_support import OWNER, SCOPE, TOKEN  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.client import PowerContextClient  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.config import PowerContextSettings, load_settings, reset_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver  # noqa: E402
 
@@ -54,12 +53,11 @@ def backend(base_url: str, *, proxy_url: str | None = None, **settings: str) -> 
         os.environ |= {"HTTPS_PROXY": proxy_url} if proxy_url else {}
         reset_settings()
         snapshot = load_settings()
-        manager, client = PowerContextMemoryManager.from_config({}), PowerContextClient(snapshot)
+        manager = PowerContextMemoryManager.from_config({})
     try:
-        yield manager, Saver(client, step_timeout_seconds=snapshot.remember_timeout_seconds), snapshot
+        yield manager, Saver(snapshot), snapshot
     finally:
         manager.close()
-        client.close()
 
 
 @contextmanager

@@ -21,6 +21,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
+from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.people import Binding
 
 from .scripted_server import ScriptedServer, json_reply, prepared
 
@@ -37,3 +39,9 @@ BuildManager = Callable[..., PowerContextMemoryManager]
 StartHTTP = Callable[..., "HTTPPowerContext"]
 StartScripted = Callable[..., ScriptedServer]
 Configure = Callable[..., None]
+
+
+def binding() -> Binding:
+    """Return the binding of the one configured person."""
+    [only] = load_settings().people.bindings
+    return only

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import weakref
 from typing import Any, Final
 from urllib.parse import quote
 
 from .config import PowerContextSettings
+from .deadline import Deadline
 from .errors import (
     PowerContextAuthenticationError,
     PowerContextResponseError,
@@ -16,7 +18,8 @@ from .errors import (
     PowerContextUnavailableError,
 )
 from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, Capabilities, ErrorReply, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo
-from .transport.exchange import Reply, Transport
+from .people import Binding
+from .transport.exchange import Reply, Request, Transport
 
 # 32 KiB of text is six times that when every byte is escaped as \u00XX; the rest is the envelope.
 MAX_RESPONSE_BYTES: Final = 6 * 32768 + 8192
@@ -31,19 +34,17 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class PowerContextClient:
-    """A client of one server and one Scope. Safe for any number of threads; nothing is retried.
+    """A client of one server. Safe for any number of threads; no write is ever repeated.
 
-    Every method takes ``timeout_seconds``, the limit of the whole call. Every method raises
-    ``PowerContextConnectionError``, ``PowerContextTimeoutError``, ``PowerContextResponseError`` or
-    ``PowerContextStatusError``.
-
-    Raises:
-        PowerContextConfigurationError: ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` cannot be read.
+    What concerns a Scope takes the ``Binding`` of the person it is for, and uses its Scope and its token. Every method
+    takes the ``Deadline`` of its call and raises ``PowerContextCancelledError``, ``PowerContextConnectionError``,
+    ``PowerContextTimeoutError``, ``PowerContextResponseError`` or ``PowerContextStatusError``.
     """
 
     def __init__(self, settings: PowerContextSettings) -> None:
-        self._settings = settings
-        self._transport = Transport(settings)
+        self._max_bytes = settings.max_bytes
+        self._transport = Transport(settings.endpoint)
+        weakref.finalize(self, self._transport.close)  # also when it is forgotten, or the process ends
 
     @property
     def closed(self) -> bool:
@@ -54,126 +55,108 @@ class PowerContextClient:
         """Refuse new calls; those under way end within their own limit. Idempotent."""
         self._transport.close()
 
-    def prepare_context(self, query: str, *, timeout_seconds: float) -> str:
+    def prepare_context(self, binding: Binding, query: str, *, deadline: Deadline) -> str:
         """Return the text the server prepared for ``query``, with citations and within ``max_bytes``, unchanged; ``""`` if it has none.
 
         Args:
+            binding: Whose memory.
             query: Not blank; cut after ``MAX_QUERY_CHARACTERS``, without its leading blanks if there are more of them; lone
                 surrogates become U+FFFD.
-            timeout_seconds: The limit of the whole call.
+            deadline: Of the whole call.
         """
-        operation = "prepare_context"
         start = query[:MAX_QUERY_CHARACTERS]
         if not start.strip():  # a blank query is refused
             start = query.lstrip()[:MAX_QUERY_CHARACTERS]
         payload = {
-            "scope_id": self._settings.scope_id.get_secret_value(),
+            "scope_id": binding.scope_id.get_secret_value(),
             "query": _SURROGATE.sub("\ufffd", start),
-            "max_bytes": self._settings.max_bytes,
+            "max_bytes": self._max_bytes,
             "assembly": {"format": "markdown", "sections": [{"family": "memory", "limit": 6}]},
         }
-        reply = self._call(operation, "/v1/context/prepare", payload, timeout_seconds=timeout_seconds)
-        prepared = PreparedContext.parse(operation, _success(operation, reply))
-        if prepared.content_bytes > self._settings.max_bytes:
-            raise PowerContextResponseError("the text is over the budget", operation=operation, may_have_been_sent=True, request_id=reply.request_id)
+        request = _post("prepare_context", "/v1/context/prepare", binding, payload)
+        reply = self._transport.exchange(request, deadline)
+        prepared = PreparedContext.parse(*_success(request, reply))
+        if prepared.content_bytes > self._max_bytes:
+            raise PowerContextResponseError("the text is over the budget", operation=request.operation, request_id=reply.request_id)
         return prepared.content or ""
 
-    def remember_memory(self, kind: str, text: str, *, timeout_seconds: float) -> Remembered:
+    def remember_memory(self, binding: Binding, kind: str, text: str, *, deadline: Deadline) -> Remembered:
         """Store ``text`` as it is, once, on a connection of its own.
 
         An error whose ``may_have_been_sent`` is set does not say whether the server stored it: it goes on after we gave
         up.
         """
-        payload = {"scope_id": self._settings.scope_id.get_secret_value(), "kind": kind, "text": text}
-        reply = self._call("remember_memory", "/v1/memory/remember", payload, timeout_seconds=timeout_seconds, own_connection=True)
-        return Remembered.parse("remember_memory", _success("remember_memory", reply))
+        payload = {"scope_id": binding.scope_id.get_secret_value(), "kind": kind, "text": text}
+        request = _post("remember_memory", "/v1/memory/remember", binding, payload, writes=True)
+        return Remembered.parse(*_success(request, self._transport.exchange(request, deadline)))
 
-    def search_memory(self, query: str, *, timeout_seconds: float) -> list[Hit]:
+    def search_memory(self, binding: Binding, query: str, *, deadline: Deadline) -> list[Hit]:
         """Return up to ``MAX_HITS`` memories that have words of ``query``, by the server's text index (mode ``fts``).
 
         ``query`` has at most ``MAX_QUERY_CHARACTERS``.
         """
-        scope_id = self._settings.scope_id.get_secret_value()
-        payload = {"scope_id": scope_id, "query": query, "mode": "fts", "limit": MAX_HITS}
-        reply = self._call("search_memory", "/v1/memory/search", payload, timeout_seconds=timeout_seconds, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
-        return SearchReply.parse("search_memory", _success("search_memory", reply)).hits
+        payload = {"scope_id": binding.scope_id.get_secret_value(), "query": query, "mode": "fts", "limit": MAX_HITS}
+        request = _post("search_memory", "/v1/memory/search", binding, payload, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
+        return SearchReply.parse(*_success(request, self._transport.exchange(request, deadline))).hits
 
-    def get_readiness(self, *, timeout_seconds: float) -> Readiness:
+    def get_readiness(self, *, deadline: Deadline) -> Readiness:
         """Return what the server says of itself. It answers without a token, and also when it is not ready."""
-        reply = self._call("get_readiness", "/health/ready", timeout_seconds=timeout_seconds)
-        if reply.status != 503:
-            _success("get_readiness", reply)
-        return Readiness.parse("get_readiness", reply)
+        request = Request("get_readiness", "GET", "/health/ready", MAX_RESPONSE_BYTES)
+        return Readiness.parse(*_success(request, self._transport.exchange(request, deadline), statuses=(200, 503)))
 
-    def get_server_info(self, *, timeout_seconds: float) -> ServerInfo | None:
+    def get_server_info(self, binding: Binding, *, deadline: Deadline) -> ServerInfo | None:
         """Return the server's version, or ``None`` from a server before 1.3, which does not know the question."""
-        reply = self._call("get_server_info", "/v1/server-info", timeout_seconds=timeout_seconds)
-        return None if reply.status == 404 else ServerInfo.parse("get_server_info", _success("get_server_info", reply))
+        request = _get("get_server_info", "/v1/server-info", binding)
+        reply = self._transport.exchange(request, deadline)
+        return None if reply.status == 404 else ServerInfo.parse(*_success(request, reply))
 
-    def get_capabilities(self, *, timeout_seconds: float) -> Capabilities:
+    def get_capabilities(self, binding: Binding, *, deadline: Deadline) -> Capabilities:
         """Return how the server can search."""
-        reply = self._call("get_capabilities", "/v1/capabilities", timeout_seconds=timeout_seconds)
-        return Capabilities.parse("get_capabilities", _success("get_capabilities", reply))
+        request = _get("get_capabilities", "/v1/capabilities", binding)
+        return Capabilities.parse(*_success(request, self._transport.exchange(request, deadline)))
 
-    def get_scope(self, *, timeout_seconds: float) -> Scope:
-        """Return the configured Scope, which proves that it exists and that the token may see it."""
-        path = "/v1/scopes/" + quote(self._settings.scope_id.get_secret_value(), safe="")
-        reply = self._call("get_scope", path, timeout_seconds=timeout_seconds)
-        scope = Scope.parse("get_scope", _success("get_scope", reply))
-        if scope.scope_id != self._settings.scope_id.get_secret_value():
-            raise PowerContextResponseError("the reply is about another Scope", operation="get_scope", may_have_been_sent=True, request_id=reply.request_id)
+    def get_scope(self, binding: Binding, *, deadline: Deadline) -> Scope:
+        """Return the person's Scope, which proves that it exists and that the token may see it."""
+        scope_id = binding.scope_id.get_secret_value()
+        request = _get("get_scope", "/v1/scopes/" + quote(scope_id, safe=""), binding)
+        reply = self._transport.exchange(request, deadline)
+        scope = Scope.parse(*_success(request, reply))
+        if scope.scope_id != scope_id:
+            raise PowerContextResponseError("the reply is about another Scope", operation=request.operation, request_id=reply.request_id)
         return scope
 
-    def _call(
-        self,
-        operation: str,
-        path: str,
-        payload: dict[str, Any] | None = None,
-        *,
-        timeout_seconds: float,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-        own_connection: bool = False,
-    ) -> Reply:
-        content = None if payload is None else json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-        return self._transport.exchange(
-            operation,
-            path,
-            content,
-            timeout_seconds=timeout_seconds,
-            max_response_bytes=max_response_bytes,
-            own_connection=own_connection,
-        )
+
+def _get(operation: str, path: str, binding: Binding) -> Request:
+    return Request(operation, "GET", path, MAX_RESPONSE_BYTES, binding.token)
 
 
-def _success(operation: str, reply: Reply) -> Reply:
-    """Return ``reply`` if it is a 200.
+def _post(operation: str, path: str, binding: Binding, payload: dict[str, Any], *, max_response_bytes: int = MAX_RESPONSE_BYTES, writes: bool = False) -> Request:
+    content = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
+    return Request(operation, "POST", path, max_response_bytes, binding.token, content, writes=writes)
+
+
+def _success(request: Request, reply: Reply, *, statuses: tuple[int, ...] = (200,)) -> tuple[str, bytes, str | None]:
+    """Return what a model's ``parse`` needs of ``reply``.
 
     Raises:
-        PowerContextStatusError: It is not; the class says what an operator can do about it.
+        PowerContextStatusError: Its status is none of ``statuses``; the class says what an operator can do about it.
     """
-    if reply.status == 200:
-        return reply
+    if reply.status in statuses:
+        return request.operation, reply.body, reply.request_id
     code = _error_code(reply)
     kind = PowerContextStatusError
-    if reply.status in (401, 403):
+    if reply.status in (401, 403) and code is not None:
         kind = PowerContextAuthenticationError
     elif reply.status == 404 and code == "scope_not_found":
         kind = PowerContextScopeNotFoundError
     elif reply.status == 503:
         kind = PowerContextUnavailableError
-    raise kind(
-        f"the server answered {reply.status}",
-        status_code=reply.status,
-        code=code,
-        operation=operation,
-        may_have_been_sent=True,
-        request_id=reply.request_id,
-    )
+    raise kind(f"the server answered {reply.status}", status_code=reply.status, code=code, operation=request.operation, request_id=reply.request_id)
 
 
 def _error_code(reply: Reply) -> str | None:
     try:
-        code = ErrorReply.parse("", reply).error.code
+        code = ErrorReply.parse("", reply.body).error.code
     except PowerContextResponseError:
         return None
     return code if code in ERROR_CODES else None

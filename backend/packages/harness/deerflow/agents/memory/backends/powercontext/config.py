@@ -1,23 +1,23 @@
-"""Settings: one frozen snapshot a process, from the environment, shared by recall and saving (RFC section 5).
+"""Settings: one frozen snapshot per process, from the environment, shared by recall and tools (RFC section 5).
 
 DeerFlow's YAML carries no binding: DeerFlow shows it to every signed-in user, and its extension manager rewrites it.
+``yaml_config.py`` says what YAML may hold.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import threading
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
-import httpx
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
     ValidationInfo,
@@ -25,39 +25,15 @@ from pydantic import (
 )
 
 from .errors import PowerContextConfigurationError
-from .people import is_usable_user_id
-from .transport.proxy import environment_proxy, has_usable_address, host_of
+from .people import Binding, People, is_usable_user_id
+from .transport.endpoint import Endpoint, find_endpoint, is_loopback, server_url
+from .transport.forking import in_forked_children
 
 ENVIRONMENT_PREFIX: Final = "POWERCONTEXT_DEERFLOW_"
 
 _INTEGER = re.compile(r"[0-9]{1,9}")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
-
-ReadPolicy = Literal["fail_open", "fail_closed"]
-
-# What a wrong value is told, after the variable's name.
-_REMEDIES: Final = {
-    "base_url": "must be https://…, or http:// to this machine only (localhost, 127.0.0.0/8, [::1]); a path is allowed, but no user name, query or fragment",
-    "owner_user_id": "must be the id of a signed-in DeerFlow user, without white space around it, and not `default`, which is what DeerFlow calls a caller it does not know",
-    "scope_id": "must be the id of a PowerContext Scope: 1 to 256 characters, without white space around it",
-    "token": "must be printable ASCII without white space (look for a stray space or line end), and may be left out only if PowerContext is on this machine",
-    "max_bytes": "must be a whole number from 512 to 32768, such as 8000",
-    "recall_query": "must be `focused` or `full`",
-    "recall_timeout_seconds": "must be a number over 0 and at most 4, such as 2.0",
-    "remember_timeout_seconds": "must be a number over 0, such as 5.0",
-}
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether ``host`` is this machine: ``localhost``, 127.0.0.0/8 or ``::1``, the rule of PowerContext's own client."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback and getattr(address, "ipv4_mapped", None) is None
 
 
 def _integer(value: object) -> object:
@@ -73,14 +49,16 @@ def _is_text(value: str) -> bool:
     return value != "" and value == value.strip() and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
-def _server_url(base_url: object) -> httpx.URL | None:
-    """Return the parsed ``base_url``, or ``None`` if it is not one we may send memory to."""
-    try:
-        url = httpx.URL(base_url) if isinstance(base_url, str) else httpx.URL()
-    except (httpx.InvalidURL, UnicodeError):
-        return None
-    safe = url.scheme == "https" or (url.scheme == "http" and is_loopback(host_of(url)))
-    return url if safe and has_usable_address(url) and not re.search(r"[\s@?#]", str(base_url)) else None
+def _setting(meaning: str, remedy: str, *, yaml: tuple[str, ...] = (), **limits: Any) -> Any:
+    """Declare a setting: all that is to be known of it, at one place.
+
+    Args:
+        meaning: For the table in the README, and for whoever left it out.
+        remedy: What a wrong value is told, after the variable's name.
+        yaml: Names under which people look for it in ``memory.backend_config``, beside its own.
+        limits: Default and limits, as for ``pydantic.Field``.
+    """
+    return Field(description=meaning, json_schema_extra={"remedy": remedy, "yaml": list(yaml)}, **limits)
 
 
 class PowerContextSettings(BaseModel):
@@ -88,28 +66,78 @@ class PowerContextSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 
-    base_url: str = Field(repr=False, description="where PowerContext answers")
-    owner_user_id: SecretStr = Field(description="id of the one signed-in DeerFlow user whose memory this is")
-    scope_id: SecretStr = Field(description="id of an existing PowerContext Scope")
-    token: SecretStr | None = Field(default=None, validate_default=True, description="PowerContext's bearer token")
-    max_bytes: Annotated[int, BeforeValidator(_integer)] = Field(
+    base_url: str = _setting(
+        "where PowerContext answers",
+        "must be https://…, or http:// to this machine only (localhost, 127.0.0.0/8, [::1]); a path is allowed, but no user name, query or fragment",
+        yaml=("url", "server_url", "endpoint"),
+        repr=False,
+    )
+    owner_user_id: SecretStr = _setting(
+        "id of the one signed-in DeerFlow user whose memory this is",
+        "must be the id of a signed-in DeerFlow user, without white space around it, and not `default`, which is what DeerFlow calls a caller it does not know",
+        yaml=("user_id", "owner"),
+    )
+    scope_id: SecretStr = _setting(
+        "id of an existing PowerContext Scope",
+        "must be the id of a PowerContext Scope: 1 to 256 characters, without white space around it",
+        yaml=("scope",),
+    )
+    token: SecretStr | None = _setting(
+        "PowerContext's bearer token",
+        "must be printable ASCII without white space (look for a stray space or line end), and may be left out only if PowerContext is on this machine",
+        yaml=("api_key", "api_key_env", "api_token"),
+        default=None,
+        validate_default=True,
+    )
+    max_bytes: Annotated[int, BeforeValidator(_integer)] = _setting(
+        "budget of recalled text in UTF-8 bytes; below 1000 hardly any memory fits",
+        "must be a whole number from 512 to 32768, such as 8000",
+        yaml=("max_injection_chars", "max_injection_tokens"),
         default=8000,
         ge=512,
         le=32768,
-        description="budget of recalled text in UTF-8 bytes; below 1000 hardly any memory fits",
     )
-    recall_query: Literal["focused", "full"] = Field(default="focused", description="what of a request is searched for: its content words, or all of it (for servers that search vectors)")
-    recall_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = Field(default=2.0, gt=0, le=4, description="limit of a whole recall in seconds; DeerFlow gives up at 5")
-    remember_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = Field(default=5.0, gt=0, description="limit of each step of a save in seconds; a whole save ends before 28")
-    proxy_url: SecretStr | None = Field(default=None, description="found in the environment, not a variable of its own")
+    recall_query: Literal["focused", "full"] = _setting(
+        "what of a request is searched for: its content words, or all of it (for servers that search vectors)",
+        "must be `focused` or `full`",
+        yaml=("query",),
+        default="focused",
+    )
+    recall_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = _setting(
+        "limit of a whole recall in seconds; DeerFlow gives up at 5",
+        "must be a number over 0 and at most 4, such as 2.0",
+        yaml=("timeout", "timeout_seconds", "connect_timeout_seconds"),
+        default=2.0,
+        gt=0,
+        le=4,
+    )
+    remember_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = _setting(
+        "limit of each step of a save in seconds; a whole save ends before 28",
+        "must be a number over 0, such as 5.0",
+        default=5.0,
+        gt=0,
+    )
+
+    _endpoint: Endpoint = PrivateAttr()
+    _people: People = PrivateAttr()
 
     def __getstate__(self) -> dict[Any, Any]:
         raise TypeError("PowerContextSettings holds a token and cannot be pickled")
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """The server, and the way to it."""
+        return self._endpoint
+
+    @property
+    def people(self) -> People:
+        """Who may use which Scope."""
+        return self._people
+
     @field_validator("base_url")
     @classmethod
     def _check_base_url(cls, value: str) -> str:
-        if _server_url(value) is None:
+        if server_url(value) is None:
             raise ValueError
         return value
 
@@ -126,98 +154,94 @@ class PowerContextSettings(BaseModel):
     @classmethod
     def _check_token(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
         if value is None:
-            url = _server_url(info.data.get("base_url"))
-            if url is not None and not is_loopback(host_of(url)):
+            url = server_url(info.data.get("base_url"))
+            if url is not None and not is_loopback(url):
                 raise ValueError
         elif not _TOKEN.fullmatch(value.get_secret_value()):
             raise ValueError
         return value
 
+    def model_post_init(self, context: Any, /) -> None:
+        """Derive what is no variable of its own."""
+        self._people = People({self.owner_user_id.get_secret_value(): Binding(1, 1, self.scope_id, self.token)})
 
-VARIABLES: Final = {ENVIRONMENT_PREFIX + name.upper(): name for name in _REMEDIES}
+
+VARIABLES: Final = {ENVIRONMENT_PREFIX + name.upper(): name for name in PowerContextSettings.model_fields}
 """The environment's variables, each with the setting it gives."""
 
-_lock = threading.Lock()
-_loaded: PowerContextSettings | str | None = None
+
+def told_about(name: str) -> dict[str, Any]:
+    """Return the ``remedy`` and the ``yaml`` names of a setting."""
+    return cast("dict[str, Any]", PowerContextSettings.model_fields[name].json_schema_extra)
+
+
+class _Snapshot:
+    """What the environment came to when it was first read: settings, or what is wrong with them. It holds until a restart."""
+
+    def __init__(self) -> None:
+        self._start()
+        in_forked_children(self._start_in_child)
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._settings: PowerContextSettings | None = None
+        self._faults: list[str] = []
+
+    def _start_in_child(self) -> None:
+        self._lock = threading.Lock()  # a thread of the parent may hold the old one; what was read stays
+
+    def settings(self) -> PowerContextSettings:
+        with self._lock:
+            if self._settings is None and not self._faults:
+                self._settings, self._faults = _read_environment()
+            if self._settings is not None:
+                return self._settings
+        raise PowerContextConfigurationError("\n- ".join(["PowerContext memory is not configured. Correct this in the Gateway's environment and restart it:", *self._faults]))
+
+    def forget(self) -> None:
+        with self._lock:
+            self._settings, self._faults = None, []
+
+
+_snapshot = _Snapshot()
 
 
 def load_settings() -> PowerContextSettings:
     """Return the process's settings, read from the environment by the first call; what came out holds until a restart.
 
     Raises:
-        PowerContextConfigurationError: Names every wrong variable and how to mend it, and no value.
+        PowerContextConfigurationError: Names every wrong variable and how to correct it, and no value.
     """
-    global _loaded
-    with _lock:
-        if _loaded is None:
-            _loaded = _read_environment()
-        if isinstance(_loaded, str):
-            raise PowerContextConfigurationError(_loaded)
-        return _loaded
+    return _snapshot.settings()
 
 
 def reset_settings() -> None:
     """Forget the snapshot, so that the next ``load_settings`` reads the environment again. For tests."""
-    global _loaded
-    with _lock:
-        _loaded = None
+    _snapshot.forget()
 
 
-def _read_environment() -> PowerContextSettings | str:
+def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
     """Return the settings, or the sentences about all that is wrong with them."""
     given = {variable: value for variable, value in os.environ.items() if variable.startswith(ENVIRONMENT_PREFIX)}
     faults = [f"{variable} is not a setting of this backend; there are {', '.join(VARIABLES)}" for variable in given if variable not in VARIABLES]
     values: dict[str, Any] = {name: given[variable] for variable, name in VARIABLES.items() if variable in given}
-    url = _server_url(values.get("base_url"))
+    settings = endpoint = None
     try:
-        values["proxy_url"] = environment_proxy(url) if url is not None and not is_loopback(host_of(url)) else None
+        url = server_url(values.get("base_url"))
+        endpoint = find_endpoint(url) if url is not None else None
     except PowerContextConfigurationError as error:
         faults.append(str(error))
     try:
         settings = PowerContextSettings.model_validate(values)
     except ValidationError as error:
         faults += [_sentence(str(fault["loc"][0]), given) for fault in error.errors(include_input=False, include_context=False, include_url=False)]
-    if faults:
-        return "\n- ".join(["PowerContext memory is not configured. Mend this in the Gateway's environment and restart it:", *faults])
-    return settings
+    if faults or settings is None or endpoint is None:
+        return None, faults
+    settings._endpoint = endpoint
+    return settings, []
 
 
 def _sentence(name: str, given: Mapping[str, str]) -> str:
     variable = ENVIRONMENT_PREFIX + name.upper()
     problem = "" if variable in given else f"is not set ({PowerContextSettings.model_fields[name].description}); it "
-    return f"{variable} {problem}{_REMEDIES[name]}"
-
-
-_YAML_ALTERNATIVES: Final = {
-    "base_url": ("url", "server_url", "endpoint"),
-    "owner_user_id": ("user_id", "owner"),
-    "scope_id": ("scope",),
-    "token": ("api_key", "api_key_env", "api_token"),
-    "max_bytes": ("max_injection_chars", "max_injection_tokens"),
-    "recall_query": ("query",),
-    "recall_timeout_seconds": ("timeout", "timeout_seconds", "connect_timeout_seconds"),
-    "remember_timeout_seconds": (),
-}
-
-
-def parse_backend_config(backend_config: object) -> ReadPolicy:
-    """Return the read policy of ``memory.backend_config``, the one thing YAML may say; ``storage_path`` comes from the host and is not used.
-
-    Raises:
-        PowerContextConfigurationError: Anything else is in it; the message names the variable to set instead, and no
-            value.
-    """
-    config = {} if backend_config is None else backend_config
-    if not isinstance(config, Mapping):
-        raise PowerContextConfigurationError("memory.backend_config must be a mapping, such as {}")
-    keys = ["".join(sign if sign.isprintable() else "?" for sign in str(key)) for key in config if key not in ("storage_path", "should_keep_hidden_message", "failure_policy")]
-    moved = {key: name for key in keys for name, others in _YAML_ALTERNATIVES.items() if key == name or key in others}
-    faults = [f"memory.backend_config.{key} is not read from YAML: set {ENVIRONMENT_PREFIX}{name.upper()} in the Gateway's environment and remove it" for key, name in moved.items()]
-    if foreign := [key[:40] for key in keys if key not in moved]:
-        faults.append(f"memory.backend_config has what belongs to another backend; remove {', '.join(foreign)}")
-    policy = config.get("failure_policy", {"read": "fail_open"})
-    if policy not in ({"read": "fail_open"}, {"read": "fail_closed"}):
-        faults.append("memory.backend_config.failure_policy must be {read: fail_open} or {read: fail_closed}, or absent")
-    if faults:
-        raise PowerContextConfigurationError("\n- ".join(["PowerContext memory is not configured. Mend this in config.yaml and restart the Gateway:", *faults]))
-    return "fail_closed" if policy == {"read": "fail_closed"} else "fail_open"
+    return f"{variable} {problem}{told_about(name)['remedy']}"

@@ -7,22 +7,41 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from .errors import (
     PowerContextAuthenticationError,
+    PowerContextCancelledError,
     PowerContextConnectionError,
     PowerContextError,
     PowerContextScopeNotFoundError,
     PowerContextStatusError,
+    PowerContextUnavailableError,
 )
+from .transport.forking import in_forked_children
 
 if TYPE_CHECKING:
     from .client import PowerContextClient
-    from .config import ReadPolicy
+    from .config import PowerContextSettings
+    from .deadline import Deadline
+    from .people import Binding
+    from .yaml_config import ReadPolicy
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of a diagnosis."""
+
+    status: Literal["ok", "warning", "failed"]
+    what: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.status:<8} {self.what:<11} {self.detail}"
 
 
 class RecallLog:
@@ -30,9 +49,13 @@ class RecallLog:
 
     def __init__(self, read_policy: ReadPolicy) -> None:
         self._consequence = "Conversations start without memory" if read_policy == "fail_open" else "Runs of the owner stop"
-        self._lock = threading.Lock()
         self._failures = 0
         self._asked_about_query = False
+        self._start()
+        in_forked_children(self._start)
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()  # a thread of a forking parent may hold the old one
 
     def failed(self, error: Exception, elapsed_seconds: float) -> None:
         """Note a failed recall: a WARNING if the one before went well, else DEBUG."""
@@ -71,26 +94,33 @@ def describe(error: Exception, elapsed_seconds: float) -> str:
     return ", ".join([*facts, f"{elapsed_seconds * 1000:.0f} ms"])
 
 
-def check_server(client: PowerContextClient, *, timeout_seconds: float) -> str | None:
-    """Ask the server what recall and saving need of it. Return what is wrong and how to mend it, or ``None``.
+def settings_warning(settings: PowerContextSettings) -> str | None:
+    """Return what is allowed but will hardly be what the operator wants, or ``None``."""
+    if settings.max_bytes < 1000:
+        return "POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default"
+    return None
+
+
+def check_server(client: PowerContextClient, binding: Binding, deadline: Deadline) -> Iterator[Finding]:
+    """Ask the server what recall and saving need of it, question by question, until one fails. Nothing is written.
 
     Args:
-        client: The client to ask through; nothing is written.
-        timeout_seconds: The limit of all questions together.
+        client: The client to ask through.
+        binding: Whose Scope and token are tried.
+        deadline: Of all questions together.
     """
-    deadline = time.monotonic() + timeout_seconds
-
-    def left() -> float:
-        return max(0.001, deadline - time.monotonic())
-
     try:
-        if client.get_readiness(timeout_seconds=left()).status == "not_ready":
-            return "PowerContext is not ready: wait for its start-up, or look into its log"
-        client.get_server_info(timeout_seconds=left())
-        client.get_scope(timeout_seconds=left())
+        readiness = client.get_readiness(deadline=deadline)
+        if readiness.status == "not_ready":
+            yield Finding("failed", "server", "PowerContext is not ready: wait for its start-up, or look into its log")
+            return
+        yield Finding("ok" if readiness.status == "ready" else "warning", "server", readiness.status)
+        info = client.get_server_info(binding, deadline=deadline)
+        yield Finding("ok", "version", f"{info.package_version} (1.3 or later)" if info else "before 1.3")
+        client.get_scope(binding, deadline=deadline)
+        yield Finding("ok", "binding", "the token is accepted and the Scope is there")
     except PowerContextError as error:
-        return remedy_for(error)
-    return None
+        yield Finding("failed", "server", remedy_for(error))
 
 
 def remedy_for(error: PowerContextError) -> str:
@@ -99,10 +129,27 @@ def remedy_for(error: PowerContextError) -> str:
         return "PowerContext refuses the token: check POWERCONTEXT_DEERFLOW_TOKEN, and that it may use the Scope"
     if isinstance(error, PowerContextScopeNotFoundError):
         return "PowerContext has no such Scope: check POWERCONTEXT_DEERFLOW_SCOPE_ID"
+    if isinstance(error, PowerContextCancelledError):
+        return "the check was cut off by a shutdown"
     if isinstance(error, PowerContextConnectionError):
         return f"PowerContext cannot be reached ({error}): check that it runs, and POWERCONTEXT_DEERFLOW_BASE_URL"
-    if isinstance(error, PowerContextStatusError) and error.status_code == 404:
-        return "this server does not know PowerContext's API: it is older than 1.2, or POWERCONTEXT_DEERFLOW_BASE_URL leads elsewhere"
-    if isinstance(error, PowerContextStatusError):
+    if isinstance(error, PowerContextUnavailableError):
         return f"PowerContext is not ready ({error}): wait for its start-up, or look into its log"
+    if isinstance(error, PowerContextStatusError):
+        return _remedy_for_status(error)
     return f"PowerContext does not answer as it should ({error}): check POWERCONTEXT_DEERFLOW_BASE_URL and the server's log"
+
+
+def _remedy_for_status(error: PowerContextStatusError) -> str:
+    status = error.status_code
+    if status == 404:
+        return "this server does not know PowerContext's API: it is older than 1.2, or POWERCONTEXT_DEERFLOW_BASE_URL leads elsewhere"
+    if status in (502, 504):
+        return f"a proxy on the way does not reach PowerContext ({error}): check that it runs, and the proxy's log"
+    if status == 429:
+        return f"a proxy on the way limits the requests ({error}): raise its limit for this Gateway"
+    if status >= 500:
+        return f"PowerContext fails inside ({error}): look into its log"
+    if error.code is not None:
+        return f"PowerContext refuses the question ({error}, {error.code}): check that its version is 1.2 or later, and its log"
+    return f"something else than PowerContext answers ({error}): check POWERCONTEXT_DEERFLOW_BASE_URL, and any proxy or sign-in page on the way"

@@ -12,31 +12,21 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from .client import PowerContextClient
-from .config import PowerContextSettings, load_settings, parse_backend_config
-from .diagnostics import remedy_for
+from .config import PowerContextSettings, load_settings
+from .deadline import Deadline
+from .diagnostics import Finding, check_server, remedy_for, settings_warning
 from .errors import PowerContextConfigurationError, PowerContextError
 from .manager import host_forwards_query
+from .yaml_config import parse_backend_config
 
 TOOL_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the diagnosis."""
-
-    status: Literal["ok", "warning", "failed"]
-    what: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.status:<8} {self.what:<11} {self.detail}"
 
 
 def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
@@ -50,8 +40,8 @@ def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
     except PowerContextConfigurationError as error:
         return None, [*findings, *(Finding("failed", "settings", line.removeprefix("- ")) for line in str(error).splitlines()[1:])]
     findings.append(Finding("ok", "settings", "complete"))
-    if settings.max_bytes < 1000:
-        findings.append(Finding("warning", "settings", "POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000, where hardly any memory fits; 8000 is the default"))
+    if warning := settings_warning(settings):
+        findings.append(Finding("warning", "settings", warning))
     return settings, findings
 
 
@@ -95,38 +85,40 @@ def check_host() -> Iterator[Finding]:
     yield Finding("ok" if has_tools else "warning", "host", "has plugin tools" if has_tools else "this DeerFlow has no plugin tools, so there is no `remember`; update it (extension API 0.2.2)")
 
 
-def check_server(settings: PowerContextSettings) -> Iterator[Finding]:
-    """Yield what the server says, question by question, until one fails."""
+def check_recall(client: PowerContextClient, settings: PowerContextSettings) -> Iterator[Finding]:
+    """Yield whether the query fits how the server searches, and how long a recall takes."""
+    [binding, *_] = settings.people.bindings
     limit = settings.recall_timeout_seconds
-    client = PowerContextClient(settings)
     try:
-        readiness = client.get_readiness(timeout_seconds=limit)
-        if readiness.status == "not_ready":
-            yield Finding("failed", "server", "PowerContext is not ready: wait for its start-up, or look into its log")
-            return
-        yield Finding("ok" if readiness.status == "ready" else "warning", "server", readiness.status)
-        info = client.get_server_info(timeout_seconds=limit)
-        yield Finding("ok", "version", f"{info.package_version} (1.3 or later)" if info else "before 1.3")
-        client.get_scope(timeout_seconds=limit)
-        yield Finding("ok", "binding", "the token is accepted and the Scope is there")
-        yield check_search(client, settings)
+        modes = client.get_capabilities(binding, deadline=Deadline.after(limit)).search_modes
+        yield check_search(modes, settings)
         started = time.monotonic()
-        client.prepare_context("powercontext doctor", timeout_seconds=limit)
+        client.prepare_context(binding, "powercontext doctor", deadline=Deadline.after(limit))
         yield Finding("ok", "recall", f"{(time.monotonic() - started) * 1000:.0f} ms of {limit * 1000:.0f} ms")
     except PowerContextError as error:
         yield Finding("failed", "server", remedy_for(error))
-    finally:
-        client.close()
 
 
-def check_search(client: PowerContextClient, settings: PowerContextSettings) -> Finding:
+def check_search(modes: Collection[str], settings: PowerContextSettings) -> Finding:
     """Return whether the query fits how the server searches."""
-    modes = client.get_capabilities(timeout_seconds=settings.recall_timeout_seconds).search_modes
     if {"vector", "hybrid"} & set(modes) and settings.recall_query == "focused":
         return Finding("warning", "query", "this server searches vectors, which work better on whole requests; set POWERCONTEXT_DEERFLOW_RECALL_QUERY=full")
     if not {"vector", "hybrid"} & set(modes) and settings.recall_query == "full":
         return Finding("warning", "query", "this server searches words, and a whole request hides them; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY")
     return Finding("ok", "query", settings.recall_query)
+
+
+def check_service(settings: PowerContextSettings) -> Iterator[Finding]:
+    """Yield what the server says, question by question, until one fails."""
+    client = PowerContextClient(settings)
+    [binding, *_] = settings.people.bindings
+    try:
+        findings = list(check_server(client, binding, Deadline.after(3 * settings.recall_timeout_seconds)))
+        yield from findings
+        if not any(finding.status == "failed" for finding in findings):
+            yield from check_recall(client, settings)
+    finally:
+        client.close()
 
 
 def diagnose(config: Mapping[str, Any]) -> Iterator[Finding]:
@@ -138,10 +130,7 @@ def diagnose(config: Mapping[str, Any]) -> Iterator[Finding]:
     if settings is None:
         yield Finding("warning", "server", "not asked: the settings come first")
         return
-    try:
-        yield from check_server(settings)
-    except PowerContextConfigurationError as error:
-        yield Finding("failed", "TLS", str(error))
+    yield from check_service(settings)
 
 
 def read_config(path: Path) -> Mapping[str, Any]:

@@ -1,4 +1,9 @@
-"""Every error of this backend. No message carries a URL, a Scope, a token, the request or a word of the server's reply."""
+"""Every error of this backend. No message carries a URL, a Scope, a token, the request or a word of the server's reply.
+
+Whether the server may have received the request belongs to the class of an error: it is what "not saved" rests on, so
+nobody can forget to say it. To keep a foreign exception, whose text may quote the peer, out of the chain, our code
+leaves the ``except`` block before it raises.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +20,46 @@ class PowerContextError(Exception):
         request_id: The server's id of the request, 16 hex digits, or ``None``.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        operation: str | None = None,
-        may_have_been_sent: bool = False,
-        request_id: str | None = None,
-    ) -> None:
+    may_have_been_sent = True
+
+    def __init__(self, message: str, *, operation: str | None = None, request_id: str | None = None) -> None:
         super().__init__(message)
         self.operation = operation
-        self.may_have_been_sent = may_have_been_sent
         self.request_id = request_id
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are rebuilt from their message alone, and some of ours need more.
+        return _rebuild, (type(self), self.args), self.__dict__
+
+
+def _rebuild(kind: type[PowerContextError], args: tuple[Any, ...]) -> PowerContextError:
+    return kind.__new__(kind, *args)
 
 
 class PowerContextConfigurationError(PowerContextError):
-    """The settings are wrong, or the client was closed; the message names each setting and how to mend it, never a value."""
+    """The settings are wrong; the message names each setting and how to correct it, never a value."""
+
+    may_have_been_sent = False
+
+
+class PowerContextCancelledError(PowerContextError):
+    """The caller cancelled, or the process shuts down: no new request begins. This one was never sent."""
+
+    may_have_been_sent = False
 
 
 class PowerContextConnectionError(PowerContextError):
     """No connection: name, connect, proxy or TLS. The request was never sent."""
 
+    may_have_been_sent = False
+
 
 class PowerContextTimeoutError(PowerContextError):
     """The total deadline passed. Not a builtin ``TimeoutError``, which the host would swallow."""
+
+    def __init__(self, message: str, *, may_have_been_sent: bool, operation: str | None = None) -> None:
+        super().__init__(message, operation=operation)
+        self.may_have_been_sent = may_have_been_sent
 
 
 class PowerContextResponseError(PowerContextError):
@@ -50,17 +71,18 @@ class PowerContextStatusError(PowerContextError):
 
     Attributes:
         status_code: The HTTP status.
-        code: PowerContext's error code if it is one of ``models.ERROR_CODES``, else ``None``.
+        code: The error code, if the reply is PowerContext's own error envelope and the code is one of
+            ``models.ERROR_CODES``; ``None`` if something else on the way may have answered.
     """
 
-    def __init__(self, message: str, *, status_code: int = 0, code: str | None = None, **details: Any) -> None:
+    def __init__(self, message: str, *, status_code: int, code: str | None, **details: Any) -> None:
         super().__init__(message, **details)
         self.status_code = status_code
         self.code = code
 
 
 class PowerContextAuthenticationError(PowerContextStatusError):
-    """401 or 403: the token is refused, or may not use the Scope."""
+    """PowerContext's own 401 or 403: it refuses the token, or the token may not use the Scope."""
 
 
 class PowerContextScopeNotFoundError(PowerContextStatusError):

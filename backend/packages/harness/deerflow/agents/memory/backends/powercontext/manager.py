@@ -10,10 +10,11 @@ from pydantic import ConfigDict, PrivateAttr
 
 from deerflow.agents.memory import manager as contract
 
-from .config import PowerContextSettings, ReadPolicy, load_settings, parse_backend_config
-from .diagnostics import RecallLog, check_server, describe
+from .config import PowerContextSettings, load_settings
+from .deadline import Deadline
+from .diagnostics import RecallLog, check_server, describe, settings_warning
 from .errors import PowerContextConfigurationError
-from .people import is_owner
+from .yaml_config import ReadPolicy, parse_backend_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,16 +76,16 @@ class PowerContextMemoryManager(contract.MemoryManager):
     def model_post_init(self, context: Any, /) -> None:
         """Wire the manager, for the factory and for direct construction alike."""
         # DeerFlow imports every backend at start-up; httpcore and the patterns of a query load only for the chosen one.
-        from .client import PowerContextClient
+        from .process import shared_client
         from .recall.query import focused_query
 
         self._read_policy = parse_backend_config(self.backend_config)
         self._recall_log = RecallLog(self._read_policy)
         self._settings = load_settings()
         self._query_of = focused_query if self._settings.recall_query == "focused" else str
-        self._client = PowerContextClient(self._settings)
-        if self._settings.max_bytes < 1000:
-            logger.warning("POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default.")
+        self._client = shared_client(self._settings)
+        if warning := settings_warning(self._settings):
+            logger.warning("%s.", warning)
 
     def get_context(
         self,
@@ -106,7 +107,8 @@ class PowerContextMemoryManager(contract.MemoryManager):
             MemoryReadError: The recall failed and ``failure_policy.read`` is ``fail_closed`` (``MemoryManagerError``
                 before September 2026). With ``fail_open`` a failure is ``""``.
         """
-        if not is_owner(user_id, self._settings.owner_user_id.get_secret_value()):
+        binding = self._settings.people.binding_of(user_id)
+        if binding is None:
             logger.debug("PowerContext recall: the caller is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID and gets nothing.")
             return ""
         self._recall_log.query_seen(query)
@@ -116,7 +118,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
         try:
             if not query.strip():  # here, because a subclass of str may do anything
                 return ""
-            context = self._client.prepare_context(self._query_of(query), timeout_seconds=self._settings.recall_timeout_seconds)
+            context = self._client.prepare_context(binding, self._query_of(query), deadline=Deadline.after(self._settings.recall_timeout_seconds))
         except Exception as error:  # noqa: BLE001 - the host's boundary: whatever went wrong, the policy decides
             if self._client.closed:
                 return ""
@@ -175,12 +177,14 @@ class PowerContextMemoryManager(contract.MemoryManager):
         if self._client.closed:
             return
         started = time.monotonic()
+        [binding, *_] = self._settings.people.bindings
         try:
-            problem = check_server(self._client, timeout_seconds=self._settings.recall_timeout_seconds)
+            findings = list(check_server(self._client, binding, Deadline.after(self._settings.recall_timeout_seconds)))
+            problems = [finding.detail for finding in findings if finding.status == "failed"]
         except Exception as error:  # noqa: BLE001 - the host's boundary
-            problem = describe(error, time.monotonic() - started)
-        if problem:
-            logger.warning("PowerContext memory will not work yet: %s.", problem)
+            problems = [describe(error, time.monotonic() - started)]
+        if problems:
+            logger.warning("PowerContext memory will not work yet: %s.", problems[0])
         else:
             logger.info("PowerContext memory is ready (%.0f ms).", (time.monotonic() - started) * 1000)
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from .errors import PowerContextResponseError
-from .transport.exchange import Reply
 
 MAX_QUERY_CHARACTERS: Final = 8192
 """The API's limit of ``query``, in Unicode characters (1.4.1 and 1.2.0)."""
@@ -34,24 +33,26 @@ ERROR_CODES: Final = frozenset(
 _Identifier = Annotated[str, Field(pattern=r"^[\x21-\x7E]{1,128}$")]
 
 
-class _Response(BaseModel):
+class Response(BaseModel):
+    """A reply's body."""
+
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", hide_input_in_errors=True)
 
     @classmethod
-    def parse(cls, operation: str, reply: Reply) -> Self:
-        """Read the body of ``reply``.
+    def parse(cls, operation: str, body: bytes, request_id: str | None = None) -> Self:
+        """Read ``body``; ``operation`` and ``request_id`` are for the error.
 
         Raises:
             PowerContextResponseError: It is not JSON, or not of this shape.
         """
         try:
-            return cls.model_validate_json(reply.body)
+            return cls.model_validate_json(body)
         except ValidationError:
             pass  # its text would quote the reply, so it must not hang on to ours
-        raise PowerContextResponseError("the reply is not what PowerContext's contract says", operation=operation, may_have_been_sent=True, request_id=reply.request_id)
+        raise PowerContextResponseError("the reply is not what PowerContext's contract says", operation=operation, request_id=request_id)
 
 
-class PreparedContext(_Response):
+class PreparedContext(Response):
     """``POST /v1/context/prepare``. Valid only if the budget it claims is the one it keeps."""
 
     schema_name: Literal["powercontext.prepared-context.v1"] = Field(alias="schema")
@@ -67,20 +68,20 @@ class PreparedContext(_Response):
         return self
 
 
-class Readiness(_Response):
+class Readiness(Response):
     """``GET /health/ready``, with status 200 or 503."""
 
     status: Literal["ready", "degraded", "not_ready"]
 
 
-class ServerInfo(_Response):
+class ServerInfo(Response):
     """``GET /v1/server-info``, there since 1.3."""
 
     product: Literal["powercontext"]
     package_version: str = Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}([A-Za-z0-9.+-]{0,20})$")
 
 
-class Capabilities(_Response):
+class Capabilities(Response):
     """``GET /v1/capabilities``: ``vector`` or ``hybrid`` among the search modes means that the server has embeddings."""
 
     search_modes: list[Literal["auto", "fts", "vector", "hybrid"]]
@@ -91,13 +92,13 @@ class Capabilities(_Response):
         return [mode for mode in value if mode in ("auto", "fts", "vector", "hybrid")] if isinstance(value, list) else value
 
 
-class Scope(_Response):
+class Scope(Response):
     """``GET /v1/scopes/{scope_id}``."""
 
     scope_id: str = Field(repr=False)
 
 
-class ArtifactReference(_Response):
+class ArtifactReference(Response):
     """Names one revision of an artifact. Since 1.3 it is a memory's citation."""
 
     family: _Identifier
@@ -105,7 +106,7 @@ class ArtifactReference(_Response):
     revision: int = Field(ge=1)
 
 
-class EntryCitation(_Response):
+class EntryCitation(Response):
     """A memory's citation before 1.3."""
 
     memory_ref: ArtifactReference
@@ -116,7 +117,7 @@ class EntryCitation(_Response):
 Citation = ArtifactReference | EntryCitation
 
 
-class Remembered(_Response):
+class Remembered(Response):
     """``POST /v1/memory/remember``, in either generation.
 
     Attributes:
@@ -150,7 +151,7 @@ class Remembered(_Response):
         return self
 
 
-class Hit(_Response):
+class Hit(Response):
     """A memory that ``POST /v1/memory/search`` found, in either generation. Before 1.3 its kind is not told."""
 
     text: str = Field(repr=False)
@@ -169,17 +170,17 @@ class Hit(_Response):
         raise ValueError
 
 
-class SearchReply(_Response):
+class SearchReply(Response):
     """``POST /v1/memory/search``."""
 
     hits: list[Hit]
 
 
-class _Error(_Response):
+class _Error(Response):
     code: str
 
 
-class ErrorReply(_Response):
+class ErrorReply(Response):
     """The error envelope. Unknown routes, and bodies that cannot be parsed, answer without it."""
 
     error: _Error

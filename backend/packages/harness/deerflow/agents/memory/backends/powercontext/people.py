@@ -1,9 +1,15 @@
-"""Who may use the binding: one pure function, asked before any request (RFC section 5, "Authenticated owner")."""
+"""Who may use which Scope: one pure function, asked before any request (RFC section 5, "Authenticated owner")."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self, TypeGuard
 
-def is_usable_user_id(user_id: object) -> bool:
+from pydantic import SecretStr
+
+
+def is_usable_user_id(user_id: object) -> TypeGuard[str]:
     """Tell whether ``user_id`` can name a signed-in user.
 
     Absent, blank and padded ids cannot, nor can anything that is not exactly a ``str`` (a subclass could redefine
@@ -12,11 +18,50 @@ def is_usable_user_id(user_id: object) -> bool:
     return type(user_id) is str and user_id != "" and user_id == user_id.strip() and user_id != "default"
 
 
-def is_owner(user_id: object, owner_user_id: str) -> bool:
-    """Tell whether ``user_id`` is the one signed-in user whose memory this process may reach.
+@dataclass(frozen=True, slots=True, repr=False)
+class Binding:
+    """What one person may use: a Scope, and the token for it. Every operation on a Scope asks for one.
 
-    Args:
-        user_id: What the host says about the caller; anything at all.
-        owner_user_id: The configured owner. An unusable owner admits nobody.
+    Attributes:
+        position: Its number, from 1. It names the binding in the log, where ids have no place.
+        count: How many bindings there are.
+        scope_id: The Scope's id.
+        token: The bearer token; ``None`` if the server asks for none.
     """
-    return is_usable_user_id(user_id) and is_usable_user_id(owner_user_id) and user_id == owner_user_id
+
+    position: int
+    count: int
+    scope_id: SecretStr
+    token: SecretStr | None
+
+    def __repr__(self) -> str:
+        return f"binding {self.position} of {self.count}"
+
+    def __reduce__(self) -> str:
+        raise TypeError("Binding holds a token and cannot be pickled")
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class People:
+    """The people this process serves, each with one binding. Never changes."""
+
+    def __init__(self, bindings: Mapping[str, Binding]) -> None:
+        self._bindings = dict(bindings)
+
+    def __repr__(self) -> str:
+        return f"People({len(self._bindings)})"
+
+    @property
+    def bindings(self) -> list[Binding]:
+        """All bindings, in order."""
+        return list(self._bindings.values())
+
+    def binding_of(self, user_id: object) -> Binding | None:
+        """Return the binding of the person whose id is exactly ``user_id``, or ``None``.
+
+        Args:
+            user_id: What the host says about the caller; anything at all.
+        """
+        return self._bindings.get(user_id) if is_usable_user_id(user_id) else None

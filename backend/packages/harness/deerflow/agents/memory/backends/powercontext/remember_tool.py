@@ -5,17 +5,15 @@ Enabled by ``plugins: [{use: "deerflow.agents.memory.backends.powercontext.remem
 
 from __future__ import annotations
 
-import atexit
 import logging
 import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .client import PowerContextClient
 from .config import PowerContextSettings, load_settings
 from .diagnostics import describe
 from .errors import PowerContextConfigurationError
-from .people import is_owner
+from .people import People
 from .tools.saving import KINDS, MAX_TEXT_BYTES, AlreadySaved, NotSaved, Outcome, Saved, Saver, Unknown, normalize
 
 logger = logging.getLogger(__name__)
@@ -71,9 +69,9 @@ def install(registry: Any, config: Mapping[str, Any]) -> None:
     if config:
         raise PowerContextConfigurationError("plugins[].config of the PowerContext tool must be empty; its settings are the POWERCONTEXT_DEERFLOW_ variables of the Gateway's environment")
     settings = load_settings()
-    contribution = _contribution(settings)
     register = getattr(registry, "plugin", None)
-    if contribution is None or register is None or register(contribution) is not True:
+    contribution = _contribution(settings) if register is not None else None
+    if register is None or contribution is None or register(contribution) is not True:
         raise PowerContextConfigurationError("This DeerFlow has no plugin tools, so there is no `remember`: update it (extension API 0.2.2 or later) or remove the entry from `plugins`")
 
 
@@ -83,13 +81,10 @@ def _contribution(settings: PowerContextSettings) -> Any:
         from deerflow_extension_api.plugins import ModelTool, PluginContribution
     except ImportError:
         return None
-    client = PowerContextClient(settings)
-    atexit.register(client.close)  # the contract tells a tool nothing of the host's shutdown
-    saver = Saver(client, step_timeout_seconds=settings.remember_timeout_seconds)
-    owner_user_id = settings.owner_user_id.get_secret_value()
+    saver = Saver(settings)
 
     async def remember(payload: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        return await _remember(saver, owner_user_id, payload, context)
+        return await _remember(saver, settings.people, payload, context)
 
     tool = ModelTool(name="remember", description=DESCRIPTION, input_schema=INPUT_SCHEMA, handler=remember)
     return PluginContribution(
@@ -101,7 +96,7 @@ def _contribution(settings: PowerContextSettings) -> Any:
     )
 
 
-async def _remember(saver: Saver, owner_user_id: str, payload: Mapping[str, Any], context: Any) -> dict[str, Any]:
+async def _remember(saver: Saver, people: People, payload: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Save ``payload`` for the owner and return what the model may say of it.
 
     Raises:
@@ -111,12 +106,13 @@ async def _remember(saver: Saver, owner_user_id: str, payload: Mapping[str, Any]
 
     from langchain_core.tools import ToolException
 
-    if not is_owner(getattr(getattr(context, "principal", None), "user_id", None), owner_user_id):
+    binding = people.binding_of(getattr(getattr(context, "principal", None), "user_id", None))
+    if binding is None:
         raise ToolException("Not saved: this memory belongs to another user.")
     kind, text = payload.get("kind"), payload.get("text")
     started = time.monotonic()
     try:
-        outcome = await to_thread(saver.save, kind, text)
+        outcome = await to_thread(saver.save, binding, kind, text)
     except CancelledError:
         logger.warning("A save was cancelled after %.0f ms; whether it is stored is unknown.", (time.monotonic() - started) * 1000)
         raise

@@ -8,15 +8,17 @@ is looked for.
 from __future__ import annotations
 
 import threading
-import time
 import unicodedata
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ..client import PowerContextClient
+from ..config import PowerContextSettings
+from ..deadline import Deadline
 from ..errors import (
     PowerContextAuthenticationError,
+    PowerContextCancelledError,
     PowerContextConnectionError,
     PowerContextError,
     PowerContextScopeNotFoundError,
@@ -24,6 +26,8 @@ from ..errors import (
     PowerContextTimeoutError,
 )
 from ..models import ArtifactReference, Citation, Hit
+from ..people import Binding
+from ..process import shared_client
 from ..transport.forking import in_forked_children
 
 KINDS: Final = ("fact", "preference", "decision", "constraint", "convention")
@@ -104,24 +108,34 @@ def refusal(kind: object, text: object) -> NotSaved | None:
 
 
 class Saver:
-    """Saves memories through ``client``. Safe for any number of threads; an identical save under way is waited for, not repeated."""
+    """Saves memories through the process's client. Safe for any number of threads; an identical save under way is waited for, not repeated."""
 
-    def __init__(self, client: PowerContextClient, *, step_timeout_seconds: float) -> None:
-        self._client = client
-        self._step_seconds = min(step_timeout_seconds, MAX_STEP_SECONDS)
+    def __init__(self, settings: PowerContextSettings) -> None:
+        self._settings = settings
+        self._step_seconds = min(settings.remember_timeout_seconds, MAX_STEP_SECONDS)
         self._start()
         in_forked_children(self._start)  # a child must not wait for its parent's saves
 
     def _start(self) -> None:
         self._lock = threading.Lock()
-        self._under_way: dict[tuple[str, str], Future[Outcome]] = {}
+        self._under_way: dict[tuple[Binding, str, str], Future[Outcome]] = {}
 
-    def save(self, kind: Any, text: Any) -> Outcome:
-        """Save ``text`` as a memory of ``kind`` and return what became of it, within 28 s. Anything but a good text is refused."""
+    def save(self, binding: Binding, kind: Any, text: Any, *, deadline: Deadline | None = None) -> Outcome:
+        """Save ``text`` as a memory of ``kind`` in the person's Scope, and return what became of it.
+
+        Anything but a good text is refused.
+
+        Args:
+            binding: Whose memory.
+            kind: One of ``KINDS``.
+            text: At most ``MAX_TEXT_BYTES``.
+            deadline: Of the whole save, 27 s without one. Cancelling it lets no further step begin.
+        """
         refused = refusal(kind, text)
         if refused is not None:
             return refused
-        key = (kind, normalize(text))
+        text = normalize(text)
+        key = (binding, kind, text)
         with self._lock:
             earlier = self._under_way.get(key)
             if earlier is None:
@@ -130,18 +144,31 @@ class Saver:
         if earlier is not None:
             shared = earlier.result()
             return AlreadySaved(shared.citation) if isinstance(shared, Saved) else shared
-        outcome: Outcome = Unknown(PowerContextError("the save was interrupted", operation="remember_memory", may_have_been_sent=True))
+        outcome: Outcome = Unknown(PowerContextError("the save was interrupted", operation="remember_memory"))
         try:
-            outcome = self._save(kind, normalize(text))
+            client = shared_client(self._settings)
+            outcome = _Save(client, binding, kind, text, deadline or Deadline.after(3 * MAX_STEP_SECONDS), self._step_seconds).run()
         finally:
             with self._lock:
                 del self._under_way[key]
             mine.set_result(outcome)  # also for whoever waits if this thread is torn down
         return outcome
 
-    def _save(self, kind: str, text: str) -> Outcome:
+
+@dataclass(frozen=True, slots=True)
+class _Save:
+    """One save: what is saved for whom, and its steps."""
+
+    client: PowerContextClient
+    binding: Binding
+    kind: str
+    text: str
+    deadline: Deadline
+    step_seconds: float
+
+    def run(self) -> Outcome:
         try:
-            known = self._find(kind, text)
+            known = self._find()
         except (PowerContextAuthenticationError, PowerContextScopeNotFoundError) as error:
             return NotSaved(_reason(error), error)
         except PowerContextError:
@@ -149,42 +176,45 @@ class Saver:
         if known is not None and known.kind is not None:
             return AlreadySaved(known.citation)
         try:
-            written = self._client.remember_memory(kind, text, timeout_seconds=self._step_seconds)
+            written = self.client.remember_memory(self.binding, self.kind, self.text, deadline=self._step())
         except PowerContextError as error:
-            return self._after_failed_write(kind, text, error, was_there=known is not None)
+            return self._after_failed_write(error, was_there=known is not None)
         if written.changed and written.citation:
             return Saved(written.citation)
-        found = known or self._try_to_find(kind, text)
+        found = known or self._try_to_find()
         return AlreadySaved(written.citation or (found.citation if found else None), written.memory_revision)
 
-    def _after_failed_write(self, kind: str, text: str, error: PowerContextError, *, was_there: bool) -> Outcome:
+    def _step(self) -> Deadline:
+        return self.deadline.within(self.step_seconds)
+
+    def _after_failed_write(self, error: PowerContextError, *, was_there: bool) -> Outcome:
         if _proves_not_saved(error):
             return NotSaved(_reason(error), error)
         # Servers before 1.3 do not tell a hit's kind: a text that was there before the write may be another memory.
-        found = None if was_there else self._try_to_find(kind, text)
+        found = None if was_there else self._try_to_find()
         return Saved(found.citation, by_read_back=True) if found else Unknown(error)
 
-    def _try_to_find(self, kind: str, text: str) -> Hit | None:
+    def _try_to_find(self) -> Hit | None:
         try:
-            return self._find(kind, text)
+            return self._find()
         except PowerContextError:
             return None
 
-    def _find(self, kind: str, text: str) -> Hit | None:
+    def _find(self) -> Hit | None:
         """Return the active memory with exactly this text and, where the server tells it, this kind.
 
         A question that fails is asked once more, within the same limit: that costs nothing, and without an answer a
         text may be stored twice, or a save be left unknown.
         """
-        deadline = time.monotonic() + self._step_seconds
+        step = self._step()
         try:
-            hits = self._client.search_memory(text, timeout_seconds=self._step_seconds)
-        except (PowerContextAuthenticationError, PowerContextScopeNotFoundError):
+            hits = self.client.search_memory(self.binding, self.text, deadline=step)
+        except (PowerContextAuthenticationError, PowerContextCancelledError, PowerContextScopeNotFoundError):
             raise
         except PowerContextError:
-            hits = self._client.search_memory(text, timeout_seconds=max(0.001, deadline - time.monotonic()))
+            hits = self.client.search_memory(self.binding, self.text, deadline=step)
         for hit in hits:
-            if hit.state == "active" and normalize(hit.text) == text and hit.kind in (None, kind):
+            if hit.state == "active" and normalize(hit.text) == self.text and hit.kind in (None, self.kind):
                 return hit
         return None
 
@@ -203,6 +233,6 @@ def _reason(error: PowerContextError) -> Reason:
         return "token"
     if isinstance(error, PowerContextScopeNotFoundError):
         return "scope"
-    if isinstance(error, PowerContextConnectionError | PowerContextTimeoutError):
+    if isinstance(error, PowerContextConnectionError | PowerContextCancelledError | PowerContextTimeoutError):
         return "unreachable"
     return "overloaded" if isinstance(error, PowerContextStatusError) and error.code == "server_overloaded" else "refused"

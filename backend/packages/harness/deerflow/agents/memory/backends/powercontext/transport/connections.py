@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 import threading
-import time
 from collections import deque
 from concurrent.futures import Future
 from typing import Final
 
 import httpcore
-import httpx
 
-from ..config import PowerContextSettings
-from ..errors import PowerContextConfigurationError
+from ..deadline import Deadline
+from .endpoint import Endpoint
 from .forking import in_forked_children
 from .network import DeadlineBackend
 
@@ -29,14 +25,10 @@ class Connections:
 
     Each is an httpcore pool of one, so httpcore never queues: its queue grants the whole limit again to a request that
     lost a race for an idle connection, and so can wait twice as long as it may.
-
-    Raises:
-        PowerContextConfigurationError: ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` cannot be read.
     """
 
-    def __init__(self, settings: PowerContextSettings) -> None:
-        self._proxy_url = settings.proxy_url
-        self._tls = _tls_context() if settings.base_url.startswith("https:") else None
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self.closed = False
         self._start()
         in_forked_children(self._start)
@@ -48,11 +40,11 @@ class Connections:
         self._waiting: deque[Future[httpcore.ConnectionPool]] = deque()
         self._lent = 0
 
-    def acquire(self, deadline: float) -> httpcore.ConnectionPool:
+    def acquire(self, deadline: Deadline) -> httpcore.ConnectionPool:
         """Lend a connection, the most recently used one if there is a choice. The caller gives it to ``release``.
 
         Raises:
-            httpcore.PoolTimeout: None came free before ``deadline``, a point on ``time.monotonic()``.
+            httpcore.PoolTimeout: None came free before ``deadline``.
         """
         with self._lock:
             if self._lent < MAX_CONNECTIONS:
@@ -62,7 +54,7 @@ class Connections:
             turn: Future[httpcore.ConnectionPool] = Future()
             self._waiting.append(turn)
         try:
-            return turn.result(deadline - time.monotonic())
+            return turn.result(deadline.left())
         except TimeoutError:
             if turn.cancel():
                 raise httpcore.PoolTimeout from None
@@ -95,29 +87,19 @@ class Connections:
             connection.close()
 
     def _open(self) -> httpcore.ConnectionPool:
-        if self._proxy_url is None:
+        proxy = self._endpoint.proxy
+        if proxy is None:
             return httpcore.ConnectionPool(
-                ssl_context=self._tls,
+                ssl_context=self._endpoint.tls,
                 max_connections=1,
                 keepalive_expiry=KEEPALIVE_EXPIRY_SECONDS,
                 network_backend=self._network,
             )
-        proxy = httpx.Proxy(self._proxy_url.get_secret_value())
         return httpcore.HTTPProxy(
             proxy_url=httpcore.URL(scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=b"/"),
             proxy_auth=proxy.raw_auth,
-            ssl_context=self._tls,
+            ssl_context=self._endpoint.tls,
             max_connections=1,
             keepalive_expiry=KEEPALIVE_EXPIRY_SECONDS,
             network_backend=self._network,
         )
-
-
-def _tls_context() -> ssl.SSLContext:
-    folder = os.environ.get("SSL_CERT_DIR")
-    if not folder or os.environ.get("SSL_CERT_FILE") or os.path.isdir(folder):  # a folder that is not there would pass for an empty one
-        try:
-            return httpx.create_ssl_context()  # honours both
-        except OSError:  # ssl.SSLError is one
-            pass
-    raise PowerContextConfigurationError("SSL_CERT_FILE or SSL_CERT_DIR does not name certificates that can be read; correct it, or unset it for this process")

@@ -10,19 +10,50 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import httpcore
-import httpx
+from pydantic import SecretStr
 
-from ..config import PowerContextSettings
-from ..errors import PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
+from ..deadline import Deadline
+from ..errors import (
+    PowerContextCancelledError,
+    PowerContextConnectionError,
+    PowerContextError,
+    PowerContextResponseError,
+    PowerContextTimeoutError,
+)
 from .connections import Connections
+from .endpoint import Endpoint
 from .network import DeadlineStream, HandshakeError, NameLookupError
 
 _REQUEST_ID = re.compile(rb"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to send, once.
+
+    Attributes:
+        operation: PowerContext's operationId, for errors.
+        method: GET, POST or PUT.
+        path: Below the base URL, percent-encoded.
+        max_response_bytes: A longer body is an error, and is not read to its end.
+        token: The bearer token, if one is needed.
+        content: JSON to send.
+        if_match: The ``If-Match`` header, if there is to be one.
+        writes: A write gets a connection of its own, so that none is used which the server may be closing.
+    """
+
+    operation: str
+    method: str
+    path: str = field(repr=False)
+    max_response_bytes: int
+    token: SecretStr | None = None
+    content: bytes | None = field(default=None, repr=False)
+    if_match: str | None = None
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +66,10 @@ class Reply:
 
 
 class Transport:
-    """Carries requests to the one configured server. Safe for any number of threads.
+    """Carries requests to the one configured server. Safe for any number of threads."""
 
-    Raises:
-        PowerContextConfigurationError: ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` cannot be read.
-    """
-
-    def __init__(self, settings: PowerContextSettings) -> None:
-        url = httpx.URL(settings.base_url)
+    def __init__(self, endpoint: Endpoint) -> None:
+        url = endpoint.url
         self._origin = (url.raw_scheme, url.raw_host, url.port)
         self._path = url.raw_path.rstrip(b"/")
         self._headers = [
@@ -51,9 +78,8 @@ class Transport:
             (b"Accept-Encoding", b"identity"),
             (b"User-Agent", b"deerflow-powercontext"),
         ]
-        self._token = settings.token
-        self._proxied = settings.proxy_url is not None
-        self._connections = Connections(settings)
+        self._proxied = endpoint.proxy is not None
+        self._connections = Connections(endpoint)
 
     @property
     def closed(self) -> bool:
@@ -64,42 +90,29 @@ class Transport:
         """Refuse new exchanges; those under way end within their own deadline. Idempotent."""
         self._connections.close()
 
-    def exchange(
-        self,
-        operation: str,
-        path: str,
-        content: bytes | None = None,
-        *,
-        timeout_seconds: float,
-        max_response_bytes: int,
-        own_connection: bool = False,
-    ) -> Reply:
-        """Send one request, once, and return the complete reply. No redirect is followed.
+    def exchange(self, request: Request, deadline: Deadline) -> Reply:
+        """Send ``request``, once, and return the complete reply. No redirect is followed.
 
         Args:
-            operation: PowerContext's operationId, for errors.
-            path: Below the base URL, percent-encoded.
-            content: JSON to POST; ``None`` sends a GET.
-            timeout_seconds: For all of it: waiting for a connection, name, connect, TLS, request and reply.
-            max_response_bytes: A longer body is an error, and is not read to its end.
-            own_connection: Open a connection for this exchange alone, so that none is used which the server may be
-                closing.
+            request: What to send.
+            deadline: For all of it: waiting for a connection, name, connect, TLS, request and reply.
 
         Raises:
+            PowerContextCancelledError: The call was cancelled, the client closed, or the process is ending; checked
+                before anything else, so that none of them lets a new step begin.
             PowerContextConnectionError: There was no connection.
             PowerContextTimeoutError: The deadline passed.
             PowerContextResponseError: The reply was cut, too large or not HTTP.
         """
-        if self.closed:
-            raise PowerContextConnectionError("the client is closed", operation=operation)
-        deadline = time.monotonic() + timeout_seconds
-        body = _RequestBody(content or b"")
+        if self.closed or deadline.cancelled:
+            raise PowerContextCancelledError("cancelled before it was sent", operation=request.operation)
+        body = _RequestBody(request.content or b"")
         failure: PowerContextError
         try:
             with _quiet:
                 connection = self._connections.acquire(deadline)
                 try:
-                    return _send(connection, self._request(path, content, body, deadline), max_response_bytes, own_connection)
+                    return _send(connection, self._message(request, body, deadline), request)
                 finally:
                     self._connections.release(connection)
         except (
@@ -109,23 +122,25 @@ class Transport:
             httpcore.ProxyError,
             _BodyTooLargeError,
         ) as error:
-            failure = _translate(error, operation, body.taken, self._proxied)
+            failure = _translate(error, request.operation, body.taken, self._proxied)
         raise failure  # out here, so that httpcore's exception, which quotes the peer, does not hang on to it
 
-    def _request(self, path: str, content: bytes | None, body: _RequestBody, deadline: float) -> httpcore.Request:
+    def _message(self, request: Request, body: _RequestBody, deadline: Deadline) -> httpcore.Request:
         scheme, host, port = self._origin
         headers = list(self._headers)
-        if self._token is not None:
-            headers.append((b"Authorization", b"Bearer " + self._token.get_secret_value().encode("ascii")))
-        if content is not None:
-            headers += [(b"Content-Type", b"application/json"), (b"Content-Length", b"%d" % len(content))]
+        if request.token is not None:
+            headers.append((b"Authorization", b"Bearer " + request.token.get_secret_value().encode("ascii")))
+        if request.if_match is not None:
+            headers.append((b"If-Match", request.if_match.encode("ascii")))
+        if request.content is not None:
+            headers += [(b"Content-Type", b"application/json"), (b"Content-Length", b"%d" % len(request.content))]
         return httpcore.Request(
-            method=b"GET" if content is None else b"POST",
-            url=httpcore.URL(scheme=scheme, host=host, port=port, target=self._path + path.encode("ascii")),
+            method=request.method.encode("ascii"),
+            url=httpcore.URL(scheme=scheme, host=host, port=port, target=self._path + request.path.encode("ascii")),
             headers=headers,
             content=body,
             # httpcore hands the first three down to the sockets, to which they are a point in time; the fourth it keeps to itself.
-            extensions={"timeout": {"connect": deadline, "write": deadline, "read": deadline, "pool": 0.0}},
+            extensions={"timeout": {"connect": deadline.at, "write": deadline.at, "read": deadline.at, "pool": 0.0}},
         )
 
 
@@ -145,18 +160,18 @@ class _BodyTooLargeError(Exception):
     """The reply's body is longer than anything legitimate."""
 
 
-def _send(connection: httpcore.ConnectionPool, request: httpcore.Request, max_response_bytes: int, own_connection: bool) -> Reply:
-    if own_connection:
+def _send(connection: httpcore.ConnectionPool, message: httpcore.Request, request: Request) -> Reply:
+    if request.writes:
         connection.close()
     reusable = False
     try:
-        response = connection.handle_request(request)
+        response = connection.handle_request(message)
         try:
-            body = _read_body(response, max_response_bytes)
+            body = _read_body(response, request.max_response_bytes)
         finally:
             response.close()
         # After a 500 the server closes the connection without saying so.
-        reusable = not own_connection and response.status < 500 and _ends_with(response, body)
+        reusable = not request.writes and response.status < 500 and _ends_with(response, body)
         return Reply(response.status, body, _request_id(response))
     finally:
         if not reusable:
@@ -187,15 +202,12 @@ def _request_id(response: httpcore.Response) -> str | None:
 
 def _translate(error: Exception, operation: str, sent: bool, proxied: bool) -> PowerContextError:
     if isinstance(error, httpcore.TimeoutException):
-        return PowerContextTimeoutError(
-            "no complete reply within the limit" if sent else "no connection within the limit",
-            operation=operation,
-            may_have_been_sent=sent,
-        )
+        reason = "no complete reply within the limit" if sent else "no connection within the limit"
+        return PowerContextTimeoutError(reason, operation=operation, may_have_been_sent=sent)
     if isinstance(error, _BodyTooLargeError):
-        return PowerContextResponseError("the reply is too large", operation=operation, may_have_been_sent=True)
+        return PowerContextResponseError("the reply is too large", operation=operation)
     if sent:
-        return PowerContextResponseError("the connection broke before a complete reply", operation=operation, may_have_been_sent=True)
+        return PowerContextResponseError("the connection broke before a complete reply", operation=operation)
     if isinstance(error, NameLookupError):
         reason = "the proxy's name has no address" if proxied else "the server's name has no address"
     elif isinstance(error, HandshakeError):

@@ -1,0 +1,47 @@
+"""When a call has to end. The one type for it, so that nobody mistakes a length of time for a point in time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Self
+
+
+class Deadline:
+    """The point in time at which a call ends, whatever it is doing, and whether it was cancelled before.
+
+    Attributes:
+        at: The point on ``time.monotonic()``.
+    """
+
+    __slots__ = ("_cancelled", "_origin", "at")
+
+    def __init__(self, at: float, origin: Deadline | None = None) -> None:
+        self.at = at
+        self._origin: Deadline = origin or self
+        self._cancelled = False
+
+    @classmethod
+    def after(cls, seconds: float) -> Self:
+        """Return the deadline of a call that begins now and may take ``seconds``."""
+        return cls(time.monotonic() + seconds)
+
+    def within(self, seconds: float) -> Deadline:
+        """Return the deadline of a step of this call: ``seconds`` from now, but never later than the call's own.
+
+        Cancelling the call cancels its steps.
+        """
+        return Deadline(min(self.at, time.monotonic() + seconds), self._origin)
+
+    def left(self) -> float:
+        """Return the seconds that are left, 0.0 if there are none."""
+        return max(0.0, self.at - time.monotonic())
+
+    def cancel(self) -> None:
+        """Let no further exchange of this call begin; one under way goes on."""
+        self._origin._cancelled = True
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was cancelled, or the process is ending."""
+        return self._origin._cancelled or not threading.main_thread().is_alive()
