@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,12 +14,12 @@ from powercontext_support.transcripts import MARK, answer, call, first_turn, gen
 from deerflow.agents.memory.backends.powercontext.capture.transcript import read_turns
 
 
-def leaving(messages: list[BaseMessage], *, answers: bool = True, **hooks: Any) -> list[str]:
+def leaving(messages: Sequence[BaseMessage], *, answers: bool = True, **hooks: Any) -> list[str]:
     """Return the texts that may leave, in order."""
     return [said.text for turn in read_turns(messages, answers=answers, **hooks) for said in turn.said if said.left_out is None]
 
 
-def reasons(messages: list[BaseMessage]) -> list[str | None]:
+def reasons(messages: Sequence[BaseMessage]) -> list[str | None]:
     return [said.left_out for turn in read_turns(messages, answers=True) for said in turn.said]
 
 
