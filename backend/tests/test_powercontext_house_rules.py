@@ -40,6 +40,31 @@ def test_each_module_imports_only_what_it_may(source: Path) -> None:
     assert not eager & {"deerflow_extension_api", "langchain_core", "yaml", "asyncio"}
 
 
+# The house from the bottom up. A room or file may know itself and what stands below it, never what stands above.
+FLOORS = (
+    *("errors", "deadline", "people", "models", "transport"),
+    *("config", "yaml_config", "client", "process", "diagnostics"),
+    *("recall", "tools", "capture"),
+    *("manager", "remember_tool", "doctor", "__init__"),
+)
+
+
+def inner_imports(source: Path) -> Iterator[str]:
+    """Yield the room or file each relative import of ``source`` names, also those for types only."""
+    depth = len(source.relative_to(FOLDER).parts)
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            inside = source.relative_to(FOLDER).parts[: depth - node.level]
+            yield from (name.split(".")[0] for name in [*inside[:1], *([] if inside else [node.module] if node.module else [alias.name for alias in node.names])])
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.relative_to(FOLDER).as_posix())
+def test_no_room_knows_what_stands_above_it(source: Path) -> None:
+    room = source.relative_to(FOLDER).parts[0].removesuffix(".py")
+    below = FLOORS[: FLOORS.index(room) + 1]
+    assert [other for other in inner_imports(source) if other not in below] == []
+
+
 def test_the_contract_is_the_only_thing_taken_from_deerflow() -> None:
     lines = [line for source in SOURCES for line in source.read_text(encoding="utf-8").splitlines() if line.startswith(("from deerflow", "import deerflow"))]
     assert lines == ["from deerflow.agents.memory import manager as contract"]
