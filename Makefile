@@ -45,10 +45,10 @@ else
 endif
 
 apply: ## Put the backend, its tests and its guide into a DeerFlow checkout: DEERFLOW=folder, ARGS=--dry-run or --force
-	@$(PYTHON) backend/scripts/overlay.py apply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"
+	@$(PYTHON) backend/scripts/overlay apply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"
 
 unapply: ## Take them out again: DEERFLOW=folder, ARGS=--dry-run or --force
-	@$(PYTHON) backend/scripts/overlay.py unapply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"
+	@$(PYTHON) backend/scripts/overlay unapply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"
 
 DEERFLOW_CHECKOUT = $(or $(DEERFLOW),$(error Name the checkout: make $@ DEERFLOW=../deer-flow))
 

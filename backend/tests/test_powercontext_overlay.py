@@ -10,74 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from powercontext_support.overlay import APPLIED, BACKEND, GUIDE, MANAGER, ROOT, SCRIPT, TEST, git, run, snapshot, write
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = "backend/scripts/overlay.py"
-BACKEND = "backend/packages/harness/deerflow/agents/memory/backends/powercontext"
-MANAGER = f"{BACKEND}/manager.py"
-TEST = "backend/tests/test_powercontext_client.py"
-GUIDE = "docs/POWERCONTEXT.md"
-APPLIED = [
-    f"{BACKEND}/README.md", MANAGER, "backend/tests/blocking_io/test_powercontext_memory_backend.py", "backend/tests/powercontext_support/captured/1.4.1/a.json",
-    TEST, GUIDE, "docs/POWERCONTEXT_zh.md",
-]  # fmt: skip
-NOT_APPLIED = ["docs/DESIGN.md", "backend/devhost/demo.py", "backend/tests/test_powercontext_demo.py", f"{BACKEND}/__pycache__/a.pyc", f"{BACKEND}/.cache/a"]
-DEERFLOW = ["backend/packages/harness/pyproject.toml", *[f"{Path(BACKEND).parents[1]}/{name}" for name in ("manager.py", "backends/__init__.py")], "docs/GUIDE.md", "backend/tests/test_other.py"]
-
-pytestmark = [
-    pytest.mark.skipif(not (ROOT / SCRIPT).exists(), reason="the overlay script is not part of a DeerFlow checkout"),
-    pytest.mark.skipif(shutil.which("git") is None, reason="no git here"),
-]
-
-
-def write(folder: Path, paths: list[str], text: str = "one\n") -> None:
-    for path in paths:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    command = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
-
-
-def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Return each path below ``folder``, the record included, with its time and content."""
-    found = sorted(path for path in folder.rglob("*") if ".git" not in path.parts or path.name == "powercontext-overlay.json")
-    return {str(path.relative_to(folder)): (path.lstat().st_mtime_ns, path.read_bytes()) if path.is_file() else (0, b"") for path in found}
-
-
-def run(project: Path, command: str, *arguments: str | Path, code: int = 0, **environment: str) -> str:
-    process = [sys.executable, str(project / SCRIPT), command, *map(str, arguments)]
-    done = subprocess.run(process, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Return a small project like this one, with the real script and the real example configuration."""
-    folder = tmp_path / "project"
-    write(folder, [*APPLIED, *NOT_APPLIED, SCRIPT])
-    for path in (SCRIPT, "config.example.yaml"):
-        shutil.copy(ROOT / path, folder / path)
-    return folder
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """Return what the script takes for a DeerFlow checkout, with a path that wants quoting."""
-    folder = tmp_path / "deer flow"
-    write(folder, DEERFLOW)
-    write(folder, [".gitignore"], "__pycache__/\nconfig.yaml\n")
-    write(folder, ["config.yaml", *[f"backend/tests/{folder}__pycache__/test_other.cpython-312.pyc" for folder in ("", "blocking_io/")]])
-    git(folder, "init", "--quiet")
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "--message", "first")
-    return folder
+pytest_plugins = ("powercontext_support.overlay_fixtures",)
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
 
 
 def test_apply_adds_the_backend_its_tests_and_the_guide_and_nothing_else(project: Path, checkout: Path) -> None:
@@ -86,15 +22,6 @@ def test_apply_adds_the_backend_its_tests_and_the_guide_and_nothing_else(project
     assert git(checkout, "status", "--porcelain", "-uall").splitlines() == [f"?? {path}" for path in APPLIED]
     after = snapshot(checkout)
     assert {path: after[path] for path in before} == before
-
-
-def test_apply_says_what_to_put_into_the_configuration_and_the_environment(project: Path, checkout: Path) -> None:
-    output = run(project, "apply", checkout)
-    assert "\nmemory:\n" in output
-    assert "  backend_config: {}" in output
-    assert '\nplugins:\n  - use: "deerflow.agents.memory.backends.powercontext.remember_tool:install"' in output
-    for name in ("BASE_URL", "OWNER_USER_ID", "SCOPE_ID", "TOKEN"):
-        assert f"POWERCONTEXT_DEERFLOW_{name}=" in output
 
 
 def test_a_second_apply_changes_nothing_and_says_so(project: Path, checkout: Path) -> None:
@@ -113,6 +40,24 @@ def test_a_newer_version_updates_adds_and_removes(project: Path, checkout: Path)
     assert (checkout / MANAGER).read_text() == (checkout / BACKEND / "doctor.py").read_text() == "two\n"
     assert not (checkout / "backend/tests/powercontext_support").exists()
     assert "Nothing to do" in run(project, "apply", checkout)
+
+
+def test_the_files_of_the_flat_version_go_when_the_rooms_come(project: Path, checkout: Path) -> None:
+    flat = ["connections", "exchange", "forking", "network", "proxy", "query", "saving", "transport", "words"]
+    write(project, [f"{BACKEND}/{name}.py" for name in flat])
+    run(project, "apply", checkout)
+    write(checkout, [f"{BACKEND}/__pycache__/{name}.cpython-312.pyc" for name in [*flat, "manager"]])
+    for name in flat:
+        (project / BACKEND / f"{name}.py").unlink()
+    rooms = [f"{BACKEND}/{path}.py" for path in ("recall/query", "tools/saving", "transport/__init__", "transport/exchange")]
+    write(project, rooms)
+    assert "4 added, 0 updated, 9 removed" in run(project, "apply", checkout)
+    there = {path.relative_to(checkout / BACKEND).as_posix() for path in (checkout / BACKEND).rglob("*") if path.is_file()}
+    assert there == {
+        "README.md", "manager.py", "__pycache__/manager.cpython-312.pyc", "recall/query.py", "tools/saving.py", "transport/__init__.py", "transport/exchange.py",
+    }  # fmt: skip
+    run(project, "unapply", checkout)
+    assert git(checkout, "status", "--porcelain", "--ignored", BACKEND) == ""
 
 
 def test_a_file_deleted_by_hand_is_put_back(project: Path, checkout: Path) -> None:
@@ -250,17 +195,6 @@ def test_a_folder_in_the_place_of_a_file_is_never_touched(project: Path, checkou
     assert f"{GUIDE}: is a folder" in run(project, "apply", checkout, "--force", code=1)
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [("nowhere", "does not exist"), ("empty", "has no backend/packages/harness/pyproject.toml"), ("deer flow/backend", "has no backend/"), ("project", "has no backend/")],
-)
-def test_what_is_not_a_deerflow_checkout_is_refused(name: str, why: str, project: Path, checkout: Path) -> None:
-    (checkout.parent / "empty").mkdir()
-    output = run(project, "apply", checkout.parent / name, code=2)
-    assert why in output
-    assert "the top folder of a DeerFlow checkout" in output
-
-
 def test_a_deerflow_without_git_is_refused(project: Path, checkout: Path) -> None:
     shutil.rmtree(checkout / ".git")
     assert "is not the top of a git checkout" in run(project, "apply", checkout, code=2, GIT_CEILING_DIRECTORIES=str(checkout.parent))
@@ -284,11 +218,36 @@ def test_each_worktree_has_its_own_record_whatever_git_variables_are_set(project
     assert git(tmp_path / "tree", "status", "--porcelain") == ""
 
 
-def test_no_test_is_applied_that_could_only_be_skipped_there(checkout: Path) -> None:
+def applied_tests(checkout: Path) -> dict[str, str]:
+    """Return the text of each test file that this project, as it is, applies."""
     lines = run(ROOT, "apply", checkout, "--dry-run").splitlines()
     paths = [line.removeprefix("add ") for line in lines if line.startswith("add ")]
-    assert {MANAGER, TEST, "backend/tests/powercontext_support/fixtures.py"} <= set(paths)
-    assert [path for path in paths if path.startswith("backend/tests/") and any(word in (ROOT / path).read_text() for word in ("devhost", "backend/scripts"))] == []
+    return {path: (ROOT / path).read_text(encoding="utf-8") for path in paths if path.startswith("backend/tests/")}
+
+
+@pytest.mark.parametrize("word", ["devhost", "backend/scripts", "recall_cases", "Makefile", "docs/DESIGN", "pyproject"])
+def test_no_test_is_applied_that_needs_what_stays_here(word: str, checkout: Path) -> None:
+    assert [path for path, text in applied_tests(checkout).items() if word in text] == []
+
+
+def test_the_tests_of_the_backend_are_applied(checkout: Path) -> None:
+    names = {Path(path).name for path in applied_tests(checkout)}
+    subjects = ("client", "connections", "diagnostics", "doctor", "faults", "host", "memory_backend", "proxy", "query", "saving", "settings")
+    assert {f"test_powercontext_{subject}.py" for subject in subjects} - names == set()
+
+
+def test_no_helper_is_applied_that_no_applied_test_uses(checkout: Path) -> None:
+    texts = applied_tests(checkout)
+    helpers = [Path(path) for path in texts if "powercontext_support/" in path and path.endswith(".py") and not path.endswith("__init__.py")]
+    unused = [str(helper) for helper in helpers if not any(helper.stem in text for path, text in texts.items() if Path(path) != helper)]
+    assert unused == []
+
+
+def test_what_stays_here_is_still_there_to_stay(checkout: Path) -> None:
+    applied = set(applied_tests(checkout))
+    here = {path.relative_to(ROOT).as_posix() for path in (ROOT / "backend/tests").rglob("*.py")}
+    kept = {Path(path).name for path in here - applied if "powercontext" in path}
+    assert {"test_powercontext_demo.py", "test_powercontext_overlay.py", "test_powercontext_house_rules.py", "test_powercontext_scripts.py"} <= kept
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make here")
