@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from powercontext_support.overlay import DEERFLOW, write
 from powercontext_support.real_server import find_executable
 
 from deerflow.agents.memory import manager
@@ -189,11 +190,8 @@ def test_every_make_target_that_is_named_exists() -> None:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """Return a home directory with what the guide finds there: a DeerFlow checkout with a Python, and this project."""
-    memory = "backend/packages/harness/deerflow/agents/memory"
     checkout = tmp_path / "deer-flow"
-    for path in ("backend/packages/harness/pyproject.toml", f"{memory}/manager.py", f"{memory}/backends/__init__.py", "config.yaml"):
-        (checkout / path).parent.mkdir(parents=True, exist_ok=True)
-        (checkout / path).touch()
+    write(checkout, DEERFLOW)
     (checkout / "config.yaml").write_text(next(block.text for block in blocks(GUIDE) if block.language == "yaml"))
     subprocess.run(["git", "init", "--quiet", str(checkout)], check=True, timeout=30)
     # Its Python finds the host's contract as this test does, and the backend where `make apply` puts it.
@@ -255,6 +253,6 @@ def test_the_readmes_way_into_a_deerflow_checkout_works(home: Path) -> None:
     [apply] = re.findall(r"`(make apply DEERFLOW=\S+)`", README.read_text(encoding="utf-8"))
     command = apply.replace("../deer-flow", str(home / "deer-flow"))
     printed = run_in_one_session([f"{command}\n", f"{command.replace(' apply', ' unapply')}\n"], home)
-    assert re.match(r"Files: \d+ added, 0 updated, 0 removed\.\n", printed[0])
+    assert re.search(r"^Files: \d+ added, 0 updated, 0 removed, 0 of DeerFlow's own edited\.$", printed[0], re.MULTILINE)
     assert "POWERCONTEXT_DEERFLOW_OWNER_USER_ID=" in printed[0]
-    assert re.match(r"Files: 0 added, 0 updated, \d+ removed\.\n", printed[1])
+    assert re.match(r"Files: 0 added, 0 updated, \d+ removed, 0 of DeerFlow's own edited\.\n", printed[1])
