@@ -27,7 +27,7 @@ from powercontext_support.relay import Passage, Relay  # noqa: E402
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
 from deerflow.agents.memory.manager import get_memory_manager  # noqa: E402
 
-OWNER = "5f0c7f6e-alice"
+OWNER = "5f0c7f6e-40f2-4f6e-9a51-0a11ce5e7b1d"
 ASKED = "Remember this for the order service: money amounts are integer cents; use pytest for backend tests."
 # What a model makes of it that follows the tool's description.
 SAVED = "Order service conventions: money amounts such as prices, totals and refunds are integer cents; backend tests use pytest."

@@ -11,6 +11,8 @@ from powercontext_support import OWNER, READY, SCOPE, BuildManager, StartScripte
 from powercontext_support.real_server import RealServer
 from powercontext_support.scripted_server import REQUEST_ID, always, json_reply, reply
 
+from deerflow.agents.memory.backends.powercontext.manager import host_forwards_query
+
 pytest_plugins = ("powercontext_support.fixtures",)
 
 SERVER_TEXT = "canary-of-the-server"
@@ -61,11 +63,44 @@ def test_a_caller_who_gets_nothing_is_noted_at_debug(powercontext_manager: Build
     assert lines(log, logging.DEBUG) == ["PowerContext recall: the caller is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID and gets nothing."]
 
 
+def test_a_stranger_who_asks_before_the_owner_ever_has_is_told_of_once_without_any_id(powercontext_manager: BuildManager, log: Any) -> None:
+    manager = powercontext_manager("http://127.0.0.1:9")
+    for nobody in (None, "", "default", " u-2"):
+        manager.get_context(nobody, query=QUERY)
+    assert lines(log, logging.INFO) == []
+    for _ in range(3):
+        manager.get_context("u-2", query=QUERY)
+    [info] = lines(log, logging.INFO)
+    assert info == "A signed-in user who is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID asked for memory, and the owner has not so far. If this was the owner, the id is wrong."
+
+
+def test_a_stranger_who_asks_after_the_owner_is_nothing_to_tell(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, log: Any) -> None:
+    manager = powercontext_manager(powercontext_scripted(always(READY)).base_url)
+    manager.get_context(OWNER, query=QUERY)
+    manager.get_context("u-2", query=QUERY)
+    assert lines(log, logging.INFO) == []
+
+
+@pytest.mark.parametrize("owner", ["user-1", OWNER.upper(), OWNER[:-1]])
+def test_an_owner_id_that_is_not_shaped_like_deerflows_is_warned_of(owner: str, powercontext_manager: BuildManager, log: Any) -> None:
+    powercontext_manager("http://127.0.0.1:9", owner_user_id=owner)
+    [warning] = lines(log, logging.WARNING)
+    assert warning.startswith("POWERCONTEXT_DEERFLOW_OWNER_USER_ID is not shaped like the ids in DeerFlow's user table (a UUID in lower case)")
+    assert owner not in warning
+
+
+def test_memory_is_not_called_ready_where_sign_in_is_switched_off(powercontext_manager: BuildManager, powercontext_server: RealServer, monkeypatch: pytest.MonkeyPatch, log: Any) -> None:
+    scope = powercontext_server.create_scope("sign-in")
+    monkeypatch.setenv("DEER_FLOW_AUTH_DISABLED", "1")
+    powercontext_manager(powercontext_server.base_url, scope_id=scope, token=powercontext_server.token).warm()
+    [warning] = lines(log, logging.WARNING)
+    assert "DEER_FLOW_AUTH_DISABLED=1 makes every caller `default`" in warning
+    assert not any("ready" in line for line in lines(log, logging.INFO))
+
+
 @pytest.mark.parametrize("query", [None, [{"type": "text", "text": QUERY}]])
 def test_a_host_that_forwards_no_text_is_told_once(query: Any, powercontext_manager: BuildManager, log: Any) -> None:
     manager = powercontext_manager("http://127.0.0.1:9")
-    manager.get_context("u-2", query=None)
-    assert lines(log, logging.INFO) == []
     for _ in range(3):
         manager.get_context(OWNER, query=query)
     [info] = lines(log, logging.INFO)
@@ -88,6 +123,10 @@ def test_warm_finds_a_real_server_ready(powercontext_manager: BuildManager, powe
     scope = powercontext_server.create_scope("warm")
     manager = powercontext_manager(powercontext_server.base_url, scope_id=scope, token=powercontext_server.token)
     assert manager.warm() is None  # type: ignore[func-returns-value]  # the host reads it
+    if not host_forwards_query():
+        [warning] = lines(log, logging.WARNING)
+        assert "this DeerFlow forwards no query" in warning
+        return
     [info] = lines(log, logging.INFO)
     assert info.startswith("PowerContext memory is ready (")
 

@@ -268,3 +268,7 @@ def test_construction_contacts_nothing(powercontext_manager: BuildManager, power
     powercontext_manager(server.base_url)
     time.sleep(0.05)
     assert server.connections == 0
+
+
+def test_the_manager_says_that_it_takes_a_query() -> None:
+    assert MANAGER_CLASS.supports_query_aware_context is True

@@ -33,8 +33,8 @@ def test_the_defaults_are_those_of_the_design(powercontext_environment: Configur
     "changes",
     [
         {"base_url": "http://localhost:8000"}, {"base_url": "http://LOCALHOST"}, {"base_url": "http://127.8.9.1:80/prefix/"}, {"base_url": "http://[::1]:8000"},
-        {"base_url": REMOTE}, {"base_url": "https://xn--n3h.net"}, {"base_url": f"{REMOTE}:8443/memory"}, {"token": None}, {"scope_id": "a b"}, {"scope_id": "x" * 256}, {"scope_id": "范围"},
-        {"owner_user_id": "user.name@example.com"}, {"max_bytes": "512"}, {"max_bytes": "32768"}, {"recall_timeout_seconds": "4"},
+        {"base_url": REMOTE}, {"base_url": "https://xn--n3h.net"}, {"base_url": f"{REMOTE}:8443/memory"}, {"token": None}, {"token": "a$b'c@d"}, {"scope_id": "x" * 256}, {"scope_id": "范围"}, {"scope_id": "a@b#c"},
+        {"owner_user_id": "user.name"}, {"owner_user_id": "e\u0301x"}, {"max_bytes": "512"}, {"max_bytes": "32768"}, {"recall_timeout_seconds": "4"},
         {"recall_timeout_seconds": "0.001"}, {"remember_timeout_seconds": "600"}, {"recall_query": "focused"}, {"recall_query": "full"},
     ],
     ids=str,
@@ -54,9 +54,14 @@ def test_good_settings_are_accepted(changes: dict[str, str | None], powercontext
             "https://exa mple.com", "https://example.com\n", "https://example.com:99999", "https://example.com:0", "https://example.com:x", "https://[::1",
             "http://127.0.0.1\\@example.com", "https://\udcff.example.com", "https://example.com/\udcff", "https://[secret-host",
         )],
-        *[("owner_user_id", owner) for owner in (None, "", " ", "default", " u-1", "u-1 ", "u-1\n", "\udcff")],
-        *[("scope_id", scope) for scope in (None, "", " ", " scp", "scp\t", ".", "..", "x" * 257, "\udcff")],
-        *[("token", token) for token in ("", " ", "tok en", "token\n", "tök", "\ttoken")],
+        *[("owner_user_id", owner) for owner in (
+            None, "", " ", "default", " u-1", "u-1 ", "u-1\n", "\udcff", '"u-1"', "'u-1'", "u-1 # comment", "u-1#comment", "${OWNER}", "$OWNER", "<user id>", "<user-id>",
+            "name@example.com", "\ufeffu-1", "u-1\u200b", "u\u00ad-1", "u-\u202e1", "u-1\x1b", "“u-1”", "u-1,u-2", "u 1", "u\u00a01", "{{ owner }}", "u-1\u3164", "u-1\ue000",
+        )],
+        *[("scope_id", scope) for scope in (
+            None, "", " ", " scp", "scp\t", ".", "..", "x" * 257, "\udcff", '"scp_1"', "scp_1 # comment", "${SCOPE}", "<scope-id>", "\ufeffscp_1", "scp_1\u200b", "s p",
+        )],
+        *[("token", token) for token in ("", " ", "tok en", "token\n", "tök", "\ttoken", '"token"', "'token'", "${TOKEN}", "$TOKEN", "<token>", "{{token}}", "Bearer token")],
         *[("max_bytes", number) for number in ("", "511", "32769", "8000.0", "8e3", "8_000", " 8000", "+8000", "-1", "true", "x", "٨٠٠٠", "9" * 5000)],
         *[("recall_timeout_seconds", number) for number in ("", "0", "0.0", "4.1", "-1", "nan", "inf", "1e0", "2,5", "2 ", "true", "None", "1_0")],
         *[("recall_query", value) for value in ("", "Focused", "focused ", "vector", "none")],

@@ -29,7 +29,7 @@ from .scripted_server import ScriptedServer, json_reply, prepared
 if TYPE_CHECKING:
     from .http_server import HTTPPowerContext
 
-OWNER = "0b6a2d0e-9d7f-4c55-8f0e-owner"
+OWNER = "0b6a2d0e-9d7f-4c55-8f0e-2f6a1c9d7e40"
 SCOPE = "scp_4bn20avma1vbh7fc0rxawgxq24"
 TOKEN = "t0ken-of-the-tests"
 

@@ -25,7 +25,8 @@ from pydantic import (
 )
 
 from .errors import PowerContextConfigurationError
-from .people import Binding, People, is_usable_user_id
+from .identifiers import is_owner_id, is_scope_id, is_token
+from .people import Binding, People
 from .transport.endpoint import Endpoint, find_endpoint, is_loopback, server_url
 from .transport.forking import in_forked_children
 
@@ -33,7 +34,6 @@ ENVIRONMENT_PREFIX: Final = "POWERCONTEXT_DEERFLOW_"
 
 _INTEGER = re.compile(r"[0-9]{1,9}")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
-_TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 def _integer(value: object) -> object:
@@ -42,11 +42,6 @@ def _integer(value: object) -> object:
 
 def _seconds(value: object) -> object:
     return float(value) if isinstance(value, str) and _SECONDS.fullmatch(value) else value
-
-
-def _is_text(value: str) -> bool:
-    """Tell whether ``value`` is neither blank nor padded, and was valid UTF-8 in the environment."""
-    return value != "" and value == value.strip() and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _setting(meaning: str, remedy: str, *, yaml: tuple[str, ...] = (), **limits: Any) -> Any:
@@ -74,17 +69,18 @@ class PowerContextSettings(BaseModel):
     )
     owner_user_id: SecretStr = _setting(
         "id of the one signed-in DeerFlow user whose memory this is",
-        "must be the id of a signed-in DeerFlow user, without white space around it, and not `default`, which is what DeerFlow calls a caller it does not know",
+        "must be the id of a signed-in DeerFlow user as DeerFlow's user table has it: nothing around it, such as quotes, spaces or a comment, "
+        "no variable that is not filled in, no e-mail address, no sign that does not show; and not `default`, which is what DeerFlow calls a caller it does not know",
         yaml=("user_id", "owner"),
     )
     scope_id: SecretStr = _setting(
         "id of an existing PowerContext Scope",
-        "must be the id of a PowerContext Scope: 1 to 256 characters, without white space around it",
+        "must be the id of a PowerContext Scope, 1 to 256 characters: nothing around it, such as quotes, spaces or a comment, and no variable that is not filled in",
         yaml=("scope",),
     )
     token: SecretStr | None = _setting(
         "PowerContext's bearer token",
-        "must be printable ASCII without white space (look for a stray space or line end), and may be left out only if PowerContext is on this machine",
+        "must be printable ASCII without white space or quotes (look for a stray space, a line end, a variable that is not filled in), and may be left out only if PowerContext is on this machine",
         yaml=("api_key", "api_key_env", "api_token"),
         default=None,
         validate_default=True,
@@ -144,9 +140,8 @@ class PowerContextSettings(BaseModel):
     @field_validator("owner_user_id", "scope_id")
     @classmethod
     def _check_identifier(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
-        text = value.get_secret_value()
-        fits = is_usable_user_id(text) if info.field_name == "owner_user_id" else len(text) <= 256 and text not in (".", "..")
-        if not fits or not _is_text(text):
+        fits = is_owner_id if info.field_name == "owner_user_id" else is_scope_id
+        if not fits(value.get_secret_value()):
             raise ValueError
         return value
 
@@ -157,7 +152,7 @@ class PowerContextSettings(BaseModel):
             url = server_url(info.data.get("base_url"))
             if url is not None and not is_loopback(url):
                 raise ValueError
-        elif not _TOKEN.fullmatch(value.get_secret_value()):
+        elif not is_token(value.get_secret_value()):
             raise ValueError
         return value
 

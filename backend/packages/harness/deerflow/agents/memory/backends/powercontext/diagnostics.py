@@ -6,6 +6,7 @@ No line carries a URL, a Scope, an owner, a token, a request or a word of the se
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class RecallLog:
     def __init__(self, read_policy: ReadPolicy) -> None:
         self._consequence = "Conversations start without memory" if read_policy == "fail_open" else "Runs of the owner stop"
         self._failures = 0
-        self._asked_about_query = False
+        self._asked_about_query = self._asked_about_people = False
         self._start()
         in_forked_children(self._start)
 
@@ -74,6 +75,17 @@ class RecallLog:
         if failures:
             logger.info("PowerContext recall is back; failed calls in between: %d.", failures)
 
+    def asked_by(self, *, bound: bool) -> None:
+        """Note who asks: an INFO, once, if a signed-in user without a binding does before anybody with one has.
+
+        A wrong owner id shows nowhere else: the owner is then a stranger.
+        """
+        if self._asked_about_people:
+            return
+        self._asked_about_people = True
+        if not bound:
+            logger.info("A signed-in user who is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID asked for memory, and the owner has not so far. If this was the owner, the id is wrong.")
+
     def query_seen(self, query: object) -> None:
         """Note whether the host forwards the request: an INFO, once, if its first recall comes without, or with anything but text."""
         if self._asked_about_query:
@@ -94,10 +106,19 @@ def describe(error: Exception, elapsed_seconds: float) -> str:
     return ", ".join([*facts, f"{elapsed_seconds * 1000:.0f} ms"])
 
 
-def settings_warning(settings: PowerContextSettings) -> str | None:
-    """Return what is allowed but will hardly be what the operator wants, or ``None``."""
+def settings_warnings(settings: PowerContextSettings) -> Iterator[str]:
+    """Yield what is allowed but will hardly be what the operator wants."""
     if settings.max_bytes < 1000:
-        return "POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default"
+        yield "POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default"
+    if settings.people.unlike_deerflows_ids:
+        yield "POWERCONTEXT_DEERFLOW_OWNER_USER_ID is not shaped like the ids in DeerFlow's user table (a UUID in lower case): check that it is the owner's id, for nobody else gets memory"
+
+
+def sign_in_problem() -> str | None:
+    """Return why nobody can be told from anybody else, or ``None``. DeerFlow ignores its switch in production."""
+    production = any(os.environ.get(name, "").strip().lower() in ("prod", "production") for name in ("DEER_FLOW_ENV", "ENVIRONMENT"))
+    if os.environ.get("DEER_FLOW_AUTH_DISABLED") == "1" and not production:
+        return "DEER_FLOW_AUTH_DISABLED=1 makes every caller `default`, who gets no memory; enable authentication"
     return None
 
 

@@ -21,9 +21,9 @@ from typing import Any
 from .client import PowerContextClient
 from .config import PowerContextSettings, load_settings
 from .deadline import Deadline
-from .diagnostics import Finding, check_server, remedy_for, settings_warning
+from .diagnostics import Finding, check_server, remedy_for, settings_warnings, sign_in_problem
 from .errors import PowerContextConfigurationError, PowerContextError
-from .manager import host_forwards_query
+from .manager import NO_QUERY, host_forwards_query
 from .yaml_config import parse_backend_config
 
 TOOL_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
@@ -32,16 +32,14 @@ TOOL_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
 def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
     """Return the settings, if they are good, and what is to say of the environment."""
     findings = []
-    production = any(os.environ.get(name, "").strip().lower() in ("prod", "production") for name in ("DEER_FLOW_ENV", "ENVIRONMENT"))
-    if os.environ.get("DEER_FLOW_AUTH_DISABLED") == "1" and not production:  # DeerFlow ignores it in production
-        findings.append(Finding("failed", "sign-in", "DEER_FLOW_AUTH_DISABLED=1 makes every caller `default`, who gets no memory; enable authentication"))
+    if problem := sign_in_problem():
+        findings.append(Finding("failed", "sign-in", problem))
     try:
         settings = load_settings()
     except PowerContextConfigurationError as error:
         return None, [*findings, *(Finding("failed", "settings", line.removeprefix("- ")) for line in str(error).splitlines()[1:])]
     findings.append(Finding("ok", "settings", "complete"))
-    if warning := settings_warning(settings):
-        findings.append(Finding("warning", "settings", warning))
+    findings += [Finding("warning", "settings", warning) for warning in settings_warnings(settings)]
     return settings, findings
 
 
@@ -80,7 +78,7 @@ def check_plugin(plugins: Any) -> Finding:
 def check_host() -> Iterator[Finding]:
     """Yield whether this DeerFlow has what recall and the tool need of it."""
     forwards = host_forwards_query()
-    yield Finding("ok" if forwards else "failed", "host", "forwards the query" if forwards else "this DeerFlow forwards no query, so recall finds nothing; update it (September 2026 or later)")
+    yield Finding("ok" if forwards else "failed", "host", "forwards the query" if forwards else NO_QUERY)
     has_tools = find_spec("deerflow_extension_api") is not None and find_spec("deerflow_extension_api.plugins") is not None
     yield Finding("ok" if has_tools else "warning", "host", "has plugin tools" if has_tools else "this DeerFlow has no plugin tools, so there is no `remember`; update it (extension API 0.2.2)")
 

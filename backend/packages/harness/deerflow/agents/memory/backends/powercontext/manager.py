@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, PrivateAttr
 
@@ -12,8 +12,9 @@ from deerflow.agents.memory import manager as contract
 
 from .config import PowerContextSettings, load_settings
 from .deadline import Deadline
-from .diagnostics import RecallLog, check_server, describe, settings_warning
+from .diagnostics import RecallLog, check_server, describe, settings_warnings, sign_in_problem
 from .errors import PowerContextConfigurationError
+from .people import is_usable_user_id
 from .yaml_config import ReadPolicy, parse_backend_config
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 # DeerFlow raises this one through to the run since September 2026; hosts before know only its base class.
 _ReadError: type[Exception] = getattr(contract, "MemoryReadError", contract.MemoryManagerError)
+
+
+NO_QUERY: Final = "this DeerFlow forwards no query, so recall finds nothing; update it (September 2026 or later)"
 
 
 def host_forwards_query() -> bool:
@@ -44,6 +48,9 @@ class PowerContextMemoryManager(contract.MemoryManager):
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)
+
+    # DeerFlow is about to ask managers for this before it forwards a request; hosts before it do not look.
+    supports_query_aware_context: ClassVar[bool] = True
 
     _settings: PowerContextSettings = PrivateAttr()
     _read_policy: ReadPolicy = PrivateAttr()
@@ -84,7 +91,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
         self._settings = load_settings()
         self._query_of = focused_query if self._settings.recall_query == "focused" else str
         self._client = shared_client(self._settings)
-        if warning := settings_warning(self._settings):
+        for warning in settings_warnings(self._settings):
             logger.warning("%s.", warning)
 
     def get_context(
@@ -108,6 +115,8 @@ class PowerContextMemoryManager(contract.MemoryManager):
                 before September 2026). With ``fail_open`` a failure is ``""``.
         """
         binding = self._settings.people.binding_of(user_id)
+        if is_usable_user_id(user_id):
+            self._recall_log.asked_by(bound=binding is not None)
         if binding is None:
             logger.debug("PowerContext recall: the caller is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID and gets nothing.")
             return ""
@@ -181,6 +190,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
         try:
             findings = list(check_server(self._client, binding, Deadline.after(self._settings.recall_timeout_seconds)))
             problems = [finding.detail for finding in findings if finding.status == "failed"]
+            problems += [problem for problem in (sign_in_problem(), None if host_forwards_query() else NO_QUERY) if problem]
         except Exception as error:  # noqa: BLE001 - the host's boundary
             problems = [describe(error, time.monotonic() - started)]
         if problems:

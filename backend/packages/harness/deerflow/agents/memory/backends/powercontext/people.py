@@ -8,6 +8,8 @@ from typing import Self, TypeGuard
 
 from pydantic import SecretStr
 
+from .identifiers import has_the_shape_of_deerflows_ids
+
 
 def is_usable_user_id(user_id: object) -> TypeGuard[str]:
     """Tell whether ``user_id`` can name a signed-in user.
@@ -57,6 +59,11 @@ class People:
     def bindings(self) -> list[Binding]:
         """All bindings, in order."""
         return list(self._bindings.values())
+
+    @property
+    def unlike_deerflows_ids(self) -> list[Binding]:
+        """The bindings of people whose id has not the shape of DeerFlow's."""
+        return [binding for user_id, binding in self._bindings.items() if not has_the_shape_of_deerflows_ids(user_id)]
 
     def binding_of(self, user_id: object) -> Binding | None:
         """Return the binding of the person whose id is exactly ``user_id``, or ``None``.

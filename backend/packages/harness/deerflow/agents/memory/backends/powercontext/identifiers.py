@@ -1,0 +1,48 @@
+"""What can be an id or a token, and what is a slip of whoever typed it. The rules are the same for variables and for the bindings file.
+
+A wrong id is the most silent fault there is: everything answers, and its owner gets nothing. So what cannot be right is
+refused: quotes that ``docker --env-file`` keeps, a comment behind the value, a variable nobody filled in, a
+placeholder, an e-mail address, signs that do not show.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+MAX_SCOPE_ID_CHARACTERS: Final = 256
+"""The API's limit (1.4.1 and 1.2.0)."""
+
+_DEERFLOW_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_UNFILLED = re.compile(r"\$\w+|\$?\{.*\}|<.*>|[\"'`].*|.*[\"'`]")
+_QUOTES = "\"'`“”‘’«»"
+# Letters and marks that show nothing; the categories of other invisible signs are enough to know them.
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f]")
+
+
+def is_owner_id(text: str) -> bool:
+    """Tell whether ``text`` can be the id of a signed-in DeerFlow user. ``default`` is what DeerFlow calls a caller it does not know."""
+    return _can_be_an_id(text, forbidden="$<>{}@#,;") and text != "default"
+
+
+def is_scope_id(text: str) -> bool:
+    """Tell whether ``text`` can be the id of a PowerContext Scope. The API allows more; no server makes such ids."""
+    return _can_be_an_id(text, forbidden="$<>{}") and len(text) <= MAX_SCOPE_ID_CHARACTERS and text not in (".", "..")
+
+
+def is_token(text: str) -> bool:
+    """Tell whether ``text`` can be a bearer token: printable ASCII, neither in quotes nor a variable that was not filled in."""
+    return _TOKEN.fullmatch(text) is not None and _UNFILLED.fullmatch(text) is None
+
+
+def has_the_shape_of_deerflows_ids(text: str) -> bool:
+    """Tell whether ``text`` looks like the ids in DeerFlow's user table (August 2026: a UUID in lower case)."""
+    return _DEERFLOW_ID.fullmatch(text) is not None
+
+
+def _can_be_an_id(text: str, *, forbidden: str) -> bool:
+    """Tell whether ``text`` is not empty and has no white space, control, invisible or unassigned sign, quote, or ``forbidden`` one."""
+    refused = _QUOTES + forbidden
+    return text != "" and _BLANK.search(text) is None and not any(sign in refused or unicodedata.category(sign)[0] in "CZ" for sign in text)
