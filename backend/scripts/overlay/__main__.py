@@ -7,6 +7,7 @@ in the way is refused, and then nothing is changed; an edit that has no place is
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from pathlib import Path
@@ -29,12 +30,10 @@ def say(*lines: str) -> None:
 
 def run(command: str, checkout: Path, record_file: Path, *, force: bool, dry_run: bool) -> int:
     """Apply or unapply, and say what was done; return 1 if a file was in the way, 0 otherwise."""
-    applying = command == "apply"
-    if applying:
-        host = read_host(checkout)
+    host = read_host(checkout) if command == "apply" else None
+    if host:
         say(f"{checkout}: {host}.", *[f"! {limit}" for limit in limits(host)])
-    record = read_record(record_file)
-    files = our_files() if applying else {}
+    record, files, edits = read_record(record_file), our_files() if host else {}, EDITS if host else ()
     wanted = {path: digest(content) for path, content in files.items()}
     paths = sorted(record.files | wanted)
     steps = {path: obstacle(checkout, path) or decide(checkout / path, record.files.get(path), wanted.get(path), force=force) for path in paths}
@@ -43,23 +42,23 @@ def run(command: str, checkout: Path, record_file: Path, *, force: bool, dry_run
         advice = "Nothing was changed. Move these away, or lose what is in them with --force (make: ARGS=--force)."
         print(*refused, advice, sep="\n", file=sys.stderr)
         return 1
-    edits = EDITS if applying else ()
     edited = sorted({edit.path for edit in edits} | record.edits.keys())
     changes = {path: plan(checkout, path, edits, record.edits.get(path, [])) for path in edited}
     if dry_run:
         say(*[f"{step} {path}" for path, step in steps.items() if step != "keep"])
         say(*[line for path, change in changes.items() for line in shown(path, change)], "A dry run: nothing was changed.")
         return 0
-    applied = Record(files={path: found for path, found in wanted.items() if steps[path] != "leave"}, edits={path: list(change.ours) for path, change in changes.items()})
-    make(checkout, record_file, record, applied, steps, files, changes)
+    applied = Record({path: found for path, found in wanted.items() if steps[path] != "leave"}, {path: list(change.ours) for path, change in changes.items()})
+    make(checkout, record_file, (record, applied), steps, files, changes)
     report(steps, changes, sorted(wanted.keys() - applied.files.keys()))
-    if applying:
+    if host:
         say("", *next_steps(checkout, host))
     return 0
 
 
-def make(checkout: Path, record_file: Path, before: Record, after: Record, steps: dict[str, str], files: dict[str, bytes], changes: dict[str, Change]) -> None:
+def make(checkout: Path, record_file: Path, records: tuple[Record, Record], steps: dict[str, str], files: dict[str, bytes], changes: dict[str, Change]) -> None:
     """Change the checkout. What is about to be put there is recorded first, so that after a crash it is still known as ours."""
+    before, after = records
     added = {path: found for path, found in after.files.items() if steps[path] == "add"}
     both = {path: list(dict.fromkeys(before.edits.get(path, []) + after.edits.get(path, []))) for path in before.edits | after.edits}
     write_record(record_file, Record(before.files | added, both))
@@ -92,6 +91,8 @@ def main() -> int:
     parser.add_argument("--force", action="store_true", help="overwrite or remove also what is not ours or was changed by hand")
     parser.add_argument("--dry-run", action="store_true", help="say what would happen and change nothing")
     arguments = parser.parse_args()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path that the terminal cannot show stops nothing
     try:
         return run(arguments.command, *find_checkout(arguments.checkout), force=arguments.force, dry_run=arguments.dry_run)
     except (InputError, OSError) as error:

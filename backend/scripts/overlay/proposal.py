@@ -16,8 +16,11 @@ from checkout import Host
 PLUGIN = '- use: "deerflow.agents.memory.backends.powercontext.remember_tool:install"'
 # Settings of `memory:` that are the host's own, whatever the backend.
 HOST_KEYS = {"enabled", "injection_enabled", "shutdown_flush_timeout_seconds", "manager_class", "mode", "backend_config"}
-# A value that is written out, where a secret may stand. It is not shown; `$NAME` is only a variable's name.
-SECRET = re.compile(r"""((?:key|token|secret|password)\w*["']?\s*:\s*)(?!\$|#|["']?\$|["']{2}|$)\S.*""", re.IGNORECASE)
+# What may be a secret, written out: the value of a key, and who logs in at a URL. `$NAME` is only a variable's name.
+SECRETS = (
+    re.compile(r"""(\w*(?:key|token|secret|password|passwd|credentials?)["']?\s*:\s*)(?!\$|#|["']?\$|["']{2}|$)\S.*""", re.IGNORECASE),
+    re.compile(r"(://)[^/\s@]+(?=@)"),
+)
 LONGEST_RUN = 12
 KEY = re.compile(r"""["']?([\w.-]+)["']?\s*:(?:\s|$)""")
 
@@ -53,7 +56,9 @@ def shown_diff(file: Path, text: str, then: str) -> list[str]:
         if removed and len(run) > LONGEST_RUN:
             run = [*run[:4], f"-    ... and {len(run) - 5} lines more, to ...", run[-1]]
         shown += run
-    return [SECRET.sub(r"\1<not shown>", line) for line in shown]
+    for secret in SECRETS:
+        shown = [secret.sub(r"\1<not shown>", line) for line in shown]
+    return shown
 
 
 def next_steps(checkout: Path, host: Host) -> list[str]:
