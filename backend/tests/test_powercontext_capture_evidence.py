@@ -27,9 +27,9 @@ class Reader:
         self.seen: set[tuple[bytes, bytes]] = set()
 
     def look(self, *messages: BaseMessage, answers: bool = True, compaction: bool = False, saved: bool = False) -> list[str]:
-        found = news(read_turns(messages, answers=answers), ORIGIN, self.seen, compaction=compaction, saved_in_open_turn=saved)
-        self.seen |= set(found.seen)
-        return [evidence.content for evidence in found.evidence]
+        found = list(news(read_turns(messages, answers=answers), ORIGIN, self.seen, compaction=compaction, saved_in_open_turn=saved))
+        self.seen |= {(message.key, message.mark) for message in found}
+        return [source.content for message in found for source in message.sources]
 
 
 def turn(text: str, name: str) -> list[BaseMessage]:

@@ -48,6 +48,20 @@ class PowerContextCancelledError(PowerContextError):
     may_have_been_sent = False
 
 
+class PowerContextOutboxError(PowerContextError):
+    """The outbox of capture cannot be used; the message says why and what to do. Nothing was queued.
+
+    Attributes:
+        lasting: Whether trying again is useless until somebody has seen to it.
+    """
+
+    may_have_been_sent = False
+
+    def __init__(self, message: str, *, lasting: bool = False) -> None:
+        super().__init__(message)
+        self.lasting = lasting
+
+
 class PowerContextConnectionError(PowerContextError):
     """No connection: name, connect, proxy or TLS. The request was never sent."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,8 +21,7 @@ MAX_PART_TOKENS: Final = 4_000
 # Where a text is cut, the best place first: after a paragraph, a line, a sentence, a word.
 _SEAMS: Final = (re.compile(r"\n[ \t]*\n\s*"), re.compile(r"\n"), re.compile(r"[.!?…][\"')\]]*\s+|[。！？；]"), re.compile(r"\s+|，|、"))
 
-Seen = Collection[tuple[bytes, bytes]]
-"""Messages that were looked at: key and digest of each."""
+Seen = Set[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,10 @@ class Origin:
         """Name the thread within the installation."""
         return _hash("thread", self.installation, self.user_id, self.thread_id)[:16]
 
+    def destination(self, scope_id: str) -> bytes:
+        """Name a Scope: what was heard for one is not sent to another."""
+        return _hash("scope", self.installation, scope_id)[:16]
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -50,11 +53,19 @@ class Evidence:
 
 @dataclass(frozen=True)
 class News:
-    """What a look at a conversation brings: the sources to send, the messages not to look at again, and what stayed and why."""
+    """A message that was not looked at before.
 
-    evidence: tuple[Evidence, ...]
-    seen: tuple[tuple[bytes, bytes], ...]
-    left_out: tuple[str, ...]
+    Attributes:
+        key: Names it within its thread.
+        mark: Tells this text of it from others.
+        sources: What is to be sent; empty if it stays.
+        left_out: Why it stays, or ``None``.
+    """
+
+    key: bytes
+    mark: bytes
+    sources: tuple[Evidence, ...]
+    left_out: str | None
 
 
 def message_key(said: Said) -> bytes:
@@ -62,8 +73,8 @@ def message_key(said: Said) -> bytes:
     return _hash("message", said.role, said.message_id or f"\0{said.text}")[:16]
 
 
-def news(turns: Sequence[Turn], origin: Origin, seen: Seen, *, compaction: bool = False, saved_in_open_turn: bool = False) -> News:
-    """Return what is new in ``turns``.
+def news(turns: Sequence[Turn], origin: Origin, seen: Seen, *, compaction: bool = False, saved_in_open_turn: bool = False) -> Iterator[News]:
+    """Yield what is new in ``turns``, in order.
 
     New is what follows the last turn that was looked at before, and what has changed since. Of a thread that was never
     looked at, it is the last turn: what was said before capture was switched on stays.
@@ -71,32 +82,23 @@ def news(turns: Sequence[Turn], origin: Origin, seen: Seen, *, compaction: bool 
     Args:
         turns: The conversation, as much of it as the host has.
         origin: Whose it is.
-        seen: The thread's messages that were looked at.
+        seen: Key and mark of the thread's messages that were looked at.
         compaction: The host is about to drop these messages in the middle of a run. Of an unknown thread only a turn
             without its answer is the run's own.
-        saved_in_open_turn: What the host dropped from the run's turn said that the model saved something in it.
+        saved_in_open_turn: What the host dropped of the run's turn said that the model saved something in it.
     """
     known = {key for key, _ in seen}
     last = max((index for index, turn in enumerate(turns) if any(message_key(said) in known for said in turn.said)), default=None)
-    first = len(turns) - 1 if last is None else last
     if last is None and compaction and turns and turns[-1].answered:
-        first = len(turns)
-    run = first if last is None else first + 1
-    evidence: list[Evidence] = []
-    looked_at: list[tuple[bytes, bytes]] = []
-    left_out: list[str] = []
+        return
+    first = len(turns) - 1 if last is None else last
+    run = min(first if last is None else first + 1, len(turns) - 1)
     for index, turn in enumerate(turns):
         for said in turn.said:
-            key, mark = message_key(said), _digest(said)
-            if (key, mark) in seen or (index < first and key not in known):
-                continue
-            looked_at.append((key, mark))
-            reason = said.left_out or ("explicit" if saved_in_open_turn and index == min(run, len(turns) - 1) else None)
-            if reason:
-                left_out.append(reason)
-            else:
-                evidence.extend(sources(said, origin))
-    return News(tuple(evidence), tuple(looked_at), tuple(left_out))
+            key, mark = message_key(said), _hash("text", said.text)[:16]
+            if (key, mark) not in seen and (index >= first or key in known):
+                reason = said.left_out or ("explicit" if saved_in_open_turn and index == run else None)
+                yield News(key, mark, () if reason else tuple(sources(said, origin)), reason)
 
 
 def sources(said: Said, origin: Origin) -> Iterator[Evidence]:
@@ -146,10 +148,6 @@ def _seam(text: str, fits: int) -> int:
         if places:
             return places[-1]
     return fits
-
-
-def _digest(said: Said) -> bytes:
-    return _hash("text", said.text)[:16]
 
 
 def _hash(*fields: str) -> bytes:
