@@ -26,6 +26,7 @@ def test_the_defaults_are_those_of_the_design(powercontext_environment: Configur
     settings = load_settings()
     assert (settings.max_bytes, settings.recall_query) == (8000, "focused")
     assert (settings.recall_timeout_seconds, settings.remember_timeout_seconds) == (2.0, 5.0)
+    assert (settings.capture, settings.capture_max_entries, settings.capture_max_bytes, settings.capture_max_days) == ("off", 10_000, 64_000_000, 30)
     assert settings.endpoint.proxy is None
 
 
@@ -36,6 +37,7 @@ def test_the_defaults_are_those_of_the_design(powercontext_environment: Configur
         {"base_url": REMOTE}, {"base_url": "https://xn--n3h.net"}, {"base_url": f"{REMOTE}:8443/memory"}, {"token": None}, {"token": "a$b'c@d"}, {"scope_id": "x" * 256}, {"scope_id": "范围"}, {"scope_id": "a@b#c"},
         {"owner_user_id": "user.name"}, {"owner_user_id": "e\u0301x"}, {"max_bytes": "512"}, {"max_bytes": "32768"}, {"recall_timeout_seconds": "4"},
         {"recall_timeout_seconds": "0.001"}, {"remember_timeout_seconds": "600"}, {"recall_query": "focused"}, {"recall_query": "full"},
+        {"capture": "off"}, {"capture": "user"}, {"capture": "turns"}, {"capture_max_entries": "1"}, {"capture_max_bytes": "1000000"}, {"capture_max_days": "365"},
     ],
     ids=str,
 )  # fmt: skip
@@ -65,6 +67,10 @@ def test_good_settings_are_accepted(changes: dict[str, str | None], powercontext
         *[("max_bytes", number) for number in ("", "511", "32769", "8000.0", "8e3", "8_000", " 8000", "+8000", "-1", "true", "x", "٨٠٠٠", "9" * 5000)],
         *[("recall_timeout_seconds", number) for number in ("", "0", "0.0", "4.1", "-1", "nan", "inf", "1e0", "2,5", "2 ", "true", "None", "1_0")],
         *[("recall_query", value) for value in ("", "Focused", "focused ", "vector", "none")],
+        *[("capture", value) for value in ("", "on", "true", "1", "Turns", "user ", "none")],
+        *[("capture_max_entries", number) for number in ("", "0", "1000001", "-1", "1e3")],
+        *[("capture_max_bytes", number) for number in ("", "999999", "64MB", "9999999999")],
+        *[("capture_max_days", number) for number in ("", "0", "366", "30d", "1.5")],
         *[("remember_timeout_seconds", number) for number in ("", "0", "-5", "nan", "inf", "Infinity", "1e309", "5s")],
     ],
     ids=lambda value: repr(value)[:40],

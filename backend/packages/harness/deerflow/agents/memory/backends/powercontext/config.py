@@ -7,16 +7,13 @@ DeerFlow's YAML carries no binding: DeerFlow shows it to every signed-in user, a
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
-    Field,
     PrivateAttr,
     SecretStr,
     ValidationError,
@@ -24,6 +21,7 @@ from pydantic import (
     field_validator,
 )
 
+from .declaring import Seconds, Whole, setting
 from .errors import PowerContextConfigurationError
 from .identifiers import is_owner_id, is_scope_id, is_token
 from .people import Binding, People
@@ -32,60 +30,37 @@ from .transport.forking import in_forked_children
 
 ENVIRONMENT_PREFIX: Final = "POWERCONTEXT_DEERFLOW_"
 
-_INTEGER = re.compile(r"[0-9]{1,9}")
-_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
-
-
-def _integer(value: object) -> object:
-    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
-
-
-def _seconds(value: object) -> object:
-    return float(value) if isinstance(value, str) and _SECONDS.fullmatch(value) else value
-
-
-def _setting(meaning: str, remedy: str, *, yaml: tuple[str, ...] = (), **limits: Any) -> Any:
-    """Declare a setting: all that is to be known of it, at one place.
-
-    Args:
-        meaning: For the table in the README, and for whoever left it out.
-        remedy: What a wrong value is told, after the variable's name.
-        yaml: Names under which people look for it in ``memory.backend_config``, beside its own.
-        limits: Default and limits, as for ``pydantic.Field``.
-    """
-    return Field(description=meaning, json_schema_extra={"remedy": remedy, "yaml": list(yaml)}, **limits)
-
 
 class PowerContextSettings(BaseModel):
     """The validated settings. Token, owner and Scope show in no ``repr``, dump or pickle, and the URL in no ``repr``."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 
-    base_url: str = _setting(
+    base_url: str = setting(
         "where PowerContext answers",
         "must be https://…, or http:// to this machine only (localhost, 127.0.0.0/8, [::1]); a path is allowed, but no user name, query or fragment",
         yaml=("url", "server_url", "endpoint"),
         repr=False,
     )
-    owner_user_id: SecretStr = _setting(
+    owner_user_id: SecretStr = setting(
         "id of the one signed-in DeerFlow user whose memory this is",
         "must be the id of a signed-in DeerFlow user as DeerFlow's user table has it: nothing around it, such as quotes, spaces or a comment, "
         "no variable that is not filled in, no e-mail address, no sign that does not show; and not `default`, which is what DeerFlow calls a caller it does not know",
         yaml=("user_id", "owner"),
     )
-    scope_id: SecretStr = _setting(
+    scope_id: SecretStr = setting(
         "id of an existing PowerContext Scope",
         "must be the id of a PowerContext Scope, 1 to 256 characters: nothing around it, such as quotes, spaces or a comment, and no variable that is not filled in",
         yaml=("scope",),
     )
-    token: SecretStr | None = _setting(
+    token: SecretStr | None = setting(
         "PowerContext's bearer token",
         "must be printable ASCII without white space or quotes (look for a stray space, a line end, a variable that is not filled in), and may be left out only if PowerContext is on this machine",
         yaml=("api_key", "api_key_env", "api_token"),
         default=None,
         validate_default=True,
     )
-    max_bytes: Annotated[int, BeforeValidator(_integer)] = _setting(
+    max_bytes: Whole = setting(
         "budget of recalled text in UTF-8 bytes; below 1000 hardly any memory fits",
         "must be a whole number from 512 to 32768, such as 8000",
         yaml=("max_injection_chars", "max_injection_tokens"),
@@ -93,13 +68,13 @@ class PowerContextSettings(BaseModel):
         ge=512,
         le=32768,
     )
-    recall_query: Literal["focused", "full"] = _setting(
+    recall_query: Literal["focused", "full"] = setting(
         "what of a request is searched for: its content words, or all of it (for servers that search vectors)",
         "must be `focused` or `full`",
         yaml=("query",),
         default="focused",
     )
-    recall_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = _setting(
+    recall_timeout_seconds: Seconds = setting(
         "limit of a whole recall in seconds; DeerFlow gives up at 5",
         "must be a number over 0 and at most 4, such as 2.0",
         yaml=("timeout", "timeout_seconds", "connect_timeout_seconds"),
@@ -107,11 +82,37 @@ class PowerContextSettings(BaseModel):
         gt=0,
         le=4,
     )
-    remember_timeout_seconds: Annotated[float, BeforeValidator(_seconds)] = _setting(
+    remember_timeout_seconds: Seconds = setting(
         "limit of each step of a save in seconds; a whole save ends before 28",
         "must be a number over 0, such as 5.0",
         default=5.0,
         gt=0,
+    )
+    capture: Literal["off", "user", "turns"] = setting(
+        "whether conversations are sent to be learned from: not at all, what their owner writes, or that and the final answers",
+        "must be `off`, `user` or `turns`",
+        yaml=("capture_mode",),
+        default="off",
+    )
+    capture_max_entries: Whole = setting(
+        "how many captured messages may wait to be sent",
+        "must be a whole number from 1 to 1000000, such as 10000",
+        default=10_000,
+        ge=1,
+        le=1_000_000,
+    )
+    capture_max_bytes: Whole = setting(
+        "how many bytes of captured text may wait to be sent",
+        "must be a whole number from 1000000 to 999999999, such as 64000000",
+        default=64_000_000,
+        ge=1_000_000,
+    )
+    capture_max_days: Whole = setting(
+        "after how many days captured text that could not be sent is dropped",
+        "must be a whole number from 1 to 365, such as 30",
+        default=30,
+        ge=1,
+        le=365,
     )
 
     _endpoint: Endpoint = PrivateAttr()
