@@ -135,7 +135,7 @@ def use_the_client(shown: Shown) -> None:
 
 
 def use_the_manager(shown: Shown) -> None:
-    manager = PowerContextMemoryManager.from_config({"failure_policy": {"read": "fail_closed"}})
+    manager = PowerContextMemoryManager(backend_config={"failure_policy": {"read": "fail_closed"}})
     shown.call(lambda: manager.get_context(OWNER, query=QUERY))
     shown.call(lambda: asyncio.run(manager.aget_context(OWNER, query=QUERY)))
     manager.warm()

@@ -11,7 +11,7 @@ from powercontext_support import OWNER, READY, SCOPE, BuildManager, StartScripte
 from powercontext_support.real_server import RealServer
 from powercontext_support.scripted_server import REQUEST_ID, always, json_reply, reply
 
-from deerflow.agents.memory.backends.powercontext.manager import host_forwards_query
+from deerflow.agents.memory.backends.powercontext.host import host_forwards_query
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

@@ -17,7 +17,7 @@ from powercontext_support.real_server import RealServer
 from powercontext_support.scripted_server import Peer, Request, Script, always, json_reply
 
 from deerflow.agents.memory.backends.powercontext.doctor import main
-from deerflow.agents.memory.backends.powercontext.manager import host_forwards_query
+from deerflow.agents.memory.backends.powercontext.host import host_forwards_query
 
 pytest_plugins = ("powercontext_support.fixtures",)
 pytest.importorskip("yaml")

@@ -46,7 +46,7 @@ class Audit:
         self.relay = relay
         self.saver = Saver(load_settings())
         [self.binding] = load_settings().people.bindings
-        self.manager = PowerContextMemoryManager.from_config({})
+        self.manager = PowerContextMemoryManager(backend_config={})
         self.lock = threading.Lock()
         self.outcomes: dict[str, list[Outcome]] = {}
         self.slowest_save = self.slowest_recall = 0.0

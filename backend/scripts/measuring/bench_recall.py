@@ -46,7 +46,7 @@ def manager_for(server: RealServer, scope_id: str, recall_query: str) -> PowerCo
         "POWERCONTEXT_DEERFLOW_RECALL_TIMEOUT_SECONDS": "4",
     }
     reset_settings()
-    return PowerContextMemoryManager.from_config({"failure_policy": {"read": "fail_closed"}})
+    return PowerContextMemoryManager(backend_config={"failure_policy": {"read": "fail_closed"}})
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def backend(base_url: str, *, proxy_url: str | None = None, **settings: str) -> 
         os.environ |= {"HTTPS_PROXY": proxy_url} if proxy_url else {}
         reset_settings()
         snapshot = load_settings()
-        manager = PowerContextMemoryManager.from_config({})
+        manager = PowerContextMemoryManager(backend_config={})
     try:
         yield manager, Saver(snapshot), snapshot
     finally:

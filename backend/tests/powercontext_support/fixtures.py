@@ -60,6 +60,7 @@ def powercontext_manager(powercontext_environment: Configure) -> Iterator[BuildM
     def build(base_url: str, backend_config: dict[str, Any] | None = None, **changes: str | None) -> PowerContextMemoryManager:
         powercontext_environment(base_url=base_url, **changes)
         manager = PowerContextMemoryManager.from_config(backend_config or {})
+        assert isinstance(manager, PowerContextMemoryManager)  # else the settings of the test are wrong
         built.append(manager)
         return manager
 

@@ -23,7 +23,7 @@ from .config import PowerContextSettings, load_settings
 from .deadline import Deadline
 from .diagnostics import Finding, check_server, remedy_for, settings_warnings, sign_in_problem
 from .errors import PowerContextConfigurationError, PowerContextError
-from .manager import NO_QUERY, host_forwards_query
+from .host import NO_QUERY, host_forwards_query
 from .yaml_config import parse_backend_config
 
 TOOL_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:install"

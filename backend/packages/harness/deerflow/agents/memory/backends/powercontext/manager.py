@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, PrivateAttr
-
-from deerflow.agents.memory import manager as contract
 
 from .config import PowerContextSettings, load_settings
 from .deadline import Deadline
 from .diagnostics import RecallLog, check_server, describe, settings_warnings, sign_in_problem
 from .errors import PowerContextConfigurationError
+from .host import NO_QUERY, MemoryManager, ReadError, host_forwards_query
 from .people import is_usable_user_id
-from .yaml_config import ReadPolicy, parse_backend_config
+from .unconfigured import UnconfiguredMemoryManager
+from .yaml_config import ReadPolicy, parse_backend_config, reads_are_fatal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,19 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# DeerFlow raises this one through to the run since September 2026; hosts before know only its base class.
-_ReadError: type[Exception] = getattr(contract, "MemoryReadError", contract.MemoryManagerError)
 
-
-NO_QUERY: Final = "this DeerFlow forwards no query, so recall finds nothing; update it (September 2026 or later)"
-
-
-def host_forwards_query() -> bool:
-    """Tell whether this DeerFlow hands the user's request to the backend, as it does since September 2026."""
-    return hasattr(contract, "context_query_kwargs")
-
-
-class PowerContextMemoryManager(contract.MemoryManager):
+class PowerContextMemoryManager(MemoryManager):
     """Recalls what the configured user's Scope holds (RFC section 4).
 
     Saving is the ``remember`` tool's work. ``add``, ``aadd`` and ``add_nowait`` do nothing: no conversation is uploaded
@@ -65,20 +54,24 @@ class PowerContextMemoryManager(contract.MemoryManager):
         *,
         mode: Literal["middleware", "tool"] = "middleware",
         **_host_hooks: Any,
-    ) -> PowerContextMemoryManager:
-        """Build the manager from the environment's settings. No network; the host's hooks are for backends that extract memories."""
-        if mode != "middleware":
-            raise PowerContextConfigurationError("memory.mode must be middleware: PowerContext recalls at the start of a conversation and saves with its own tool, and has no part in the tools of mode `tool`")
-        parse_backend_config(backend_config)  # before pydantic, whose errors would quote it
-        return cls(backend_config=backend_config or {}, mode=mode)
+    ) -> PowerContextMemoryManager | UnconfiguredMemoryManager:
+        """Build the manager from the environment's settings. No network; the host's hooks are for backends that extract memories.
+
+        Where they are wrong, a manager comes back that has no memory for anybody and has logged why: an error from
+        here would end every run of every user.
+        """
+        try:
+            if mode != "middleware":
+                raise PowerContextConfigurationError("memory.mode must be middleware: PowerContext recalls at the start of a conversation and saves with its own tool, and has no part in the tools of mode `tool`")
+            parse_backend_config(backend_config)  # before pydantic, whose errors would quote it
+            return cls(backend_config=backend_config or {}, mode=mode)
+        except PowerContextConfigurationError as error:
+            return UnconfiguredMemoryManager.because_of(error, reads_are_fatal=reads_are_fatal(backend_config))
 
     @classmethod
     def read_failures_are_fatal_for_config(cls, backend_config: dict[str, Any] | None) -> bool:
-        """Tell whether a failed recall stops the run, from ``backend_config`` alone. One that is wrong does."""
-        try:
-            return parse_backend_config(backend_config) == "fail_closed"
-        except PowerContextConfigurationError:
-            return True
+        """Tell whether a failed recall stops the run, from ``backend_config`` alone."""
+        return reads_are_fatal(backend_config)
 
     def model_post_init(self, context: Any, /) -> None:
         """Wire the manager, for the factory and for direct construction alike."""
@@ -138,7 +131,7 @@ class PowerContextMemoryManager(contract.MemoryManager):
             return context
         if self._read_policy == "fail_open":
             return ""
-        raise _ReadError(f"PowerContext recall failed: {failure}")
+        raise ReadError(f"PowerContext recall failed: {failure}")
 
     async def aget_context(
         self,

@@ -32,3 +32,9 @@ def parse_backend_config(backend_config: object) -> ReadPolicy:
     if faults:
         raise PowerContextConfigurationError("\n- ".join(["PowerContext memory is not configured. Correct this in config.yaml and restart the Gateway:", *faults]))
     return "fail_closed" if policy == {"read": "fail_closed"} else "fail_open"
+
+
+def reads_are_fatal(backend_config: object) -> bool:
+    """Tell whether memory that cannot be read stops the run. A policy that is there but wrong says yes: it meant something else than the default."""
+    config = {} if backend_config is None else backend_config
+    return not isinstance(config, Mapping) or config.get("failure_policy", {"read": "fail_open"}) != {"read": "fail_open"}

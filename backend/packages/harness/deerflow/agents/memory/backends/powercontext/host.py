@@ -1,0 +1,19 @@
+"""What this backend needs of DeerFlow: its memory contract, and which version of it is there. The only file that imports DeerFlow."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deerflow.agents.memory import manager as contract
+
+MemoryManager = contract.MemoryManager
+
+# DeerFlow raises this one through to the run since September 2026; hosts before know only its base class.
+ReadError: type[Exception] = getattr(contract, "MemoryReadError", contract.MemoryManagerError)
+
+NO_QUERY: Final = "this DeerFlow forwards no query, so recall finds nothing; update it (September 2026 or later)"
+
+
+def host_forwards_query() -> bool:
+    """Tell whether this DeerFlow hands the user's request to the backend, as it does since September 2026."""
+    return hasattr(contract, "context_query_kwargs")
