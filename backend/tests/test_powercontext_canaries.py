@@ -27,7 +27,7 @@ from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManag
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
-from deerflow.agents.memory.backends.powercontext.doctor import main
+from deerflow.agents.memory.backends.powercontext.doctor.__main__ import main
 from deerflow.agents.memory.backends.powercontext.remember_tool import install
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 

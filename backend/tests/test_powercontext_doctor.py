@@ -16,7 +16,7 @@ from powercontext_support.faults import FAULTS
 from powercontext_support.real_server import RealServer
 from powercontext_support.scripted_server import Peer, Request, Script, always, json_reply
 
-from deerflow.agents.memory.backends.powercontext.doctor import main
+from deerflow.agents.memory.backends.powercontext.doctor.__main__ import main
 from deerflow.agents.memory.backends.powercontext.host import host_forwards_query
 
 pytest_plugins = ("powercontext_support.fixtures",)

@@ -23,7 +23,7 @@ from report import table
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.config import PowerContextSettings
-from deerflow.agents.memory.backends.powercontext.doctor import check_service
+from deerflow.agents.memory.backends.powercontext.doctor.server_checks import check_service
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 LIMIT_SECONDS = 1.0

@@ -1,0 +1,62 @@
+"""What is to be said of the settings, and of the server they lead to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+
+from ..client import PowerContextClient
+from ..config import PowerContextSettings, load_settings
+from ..deadline import Deadline
+from ..diagnostics import Finding, check_server, remedy_for, settings_warnings, sign_in_problem
+from ..errors import PowerContextConfigurationError, PowerContextError
+
+
+def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
+    """Return the settings, if they are good, and what is to say of the environment."""
+    findings = []
+    if problem := sign_in_problem():
+        findings.append(Finding("failed", "sign-in", problem))
+    try:
+        settings = load_settings()
+    except PowerContextConfigurationError as error:
+        return None, [*findings, *(Finding("failed", "settings", line.removeprefix("- ")) for line in str(error).splitlines()[1:])]
+    findings.append(Finding("ok", "settings", "complete"))
+    findings += [Finding("warning", "settings", warning) for warning in settings_warnings(settings)]
+    return settings, findings
+
+
+def check_service(settings: PowerContextSettings) -> Iterator[Finding]:
+    """Yield what the server says, question by question, until one fails."""
+    client = PowerContextClient(settings)
+    [binding, *_] = settings.people.bindings
+    try:
+        findings = list(check_server(client, binding, Deadline.after(3 * settings.recall_timeout_seconds)))
+        yield from findings
+        if not any(finding.status == "failed" for finding in findings):
+            yield from check_recall(client, settings)
+    finally:
+        client.close()
+
+
+def check_recall(client: PowerContextClient, settings: PowerContextSettings) -> Iterator[Finding]:
+    """Yield whether the query fits how the server searches, and how long a recall takes."""
+    [binding, *_] = settings.people.bindings
+    limit = settings.recall_timeout_seconds
+    try:
+        modes = client.get_capabilities(binding, deadline=Deadline.after(limit)).search_modes
+        yield check_search(modes, settings)
+        started = time.monotonic()
+        client.prepare_context(binding, "powercontext doctor", deadline=Deadline.after(limit))
+        yield Finding("ok", "recall", f"{(time.monotonic() - started) * 1000:.0f} ms of {limit * 1000:.0f} ms")
+    except PowerContextError as error:
+        yield Finding("failed", "server", remedy_for(error))
+
+
+def check_search(modes: Collection[str], settings: PowerContextSettings) -> Finding:
+    """Return whether the query fits how the server searches."""
+    if {"vector", "hybrid"} & set(modes) and settings.recall_query == "focused":
+        return Finding("warning", "query", "this server searches vectors, which work better on whole requests; set POWERCONTEXT_DEERFLOW_RECALL_QUERY=full")
+    if not {"vector", "hybrid"} & set(modes) and settings.recall_query == "full":
+        return Finding("warning", "query", "this server searches words, and a whole request hides them; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY")
+    return Finding("ok", "query", settings.recall_query)
