@@ -112,7 +112,7 @@ def test_a_deerflow_without_memory_backends_is_too_old(project: Path, checkout: 
     assert snapshot(checkout) == before
 
 
-@pytest.mark.parametrize("contract", ["class MemoryBackend: ...\n", CONTRACT.replace("from_config", "build"), CONTRACT.replace("def get_context", "def recall")])
+@pytest.mark.parametrize("contract", ["class MemoryBackend: ...\n", CONTRACT.replace("from_config", "build"), CONTRACT.replace("def get_context", "def recall"), CONTRACT.replace("Error", "Fault")])
 def test_another_memory_contract_is_refused(contract: str, project: Path, checkout: Path) -> None:
     commit(checkout, {f"{MEMORY}/manager.py": contract})
     before = snapshot(checkout)
@@ -125,6 +125,15 @@ def test_unapply_works_whatever_became_of_the_checkout(project: Path, checkout: 
     commit(checkout, {f"{MEMORY}/manager.py": "class MemoryBackend: ...\n"})
     run(project, "unapply", checkout)
     assert not (checkout / BACKEND).exists()
+
+
+def test_unapply_warns_where_config_yaml_still_selects_the_backend(project: Path, checkout: Path) -> None:
+    write(checkout, {"config.yaml": f"memory:\n  manager_class: powercontext\nplugins:\n  - use: {PLUGIN['use']}\n"})
+    run(project, "apply", checkout)
+    assert f"! {checkout}/config.yaml still names the backend" in run(project, "unapply", checkout)
+    write(checkout, {"config.yaml": "memory:\n  manager_class: deermem # or powercontext\n  # manager_class: powercontext\n"})
+    run(project, "apply", checkout)
+    assert "still names" not in run(project, "unapply", checkout)
 
 
 def test_without_a_config_yaml_it_says_how_to_make_one_and_what_belongs_into_it(project: Path, checkout: Path) -> None:

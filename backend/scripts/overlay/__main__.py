@@ -15,7 +15,7 @@ from pathlib import Path
 from checkout import InputError, find_checkout, limits, read_host
 from edits import Change, diff, plan, write
 from files import carry_out, decide, digest, obstacle, our_files, replace
-from proposal import next_steps
+from proposal import next_steps, still_named
 from record import Record, read_record, write_record
 from texts import EDITS
 
@@ -51,8 +51,7 @@ def run(command: str, checkout: Path, record_file: Path, *, force: bool, dry_run
     applied = Record({path: found for path, found in wanted.items() if steps[path] != "leave"}, {path: list(change.ours) for path, change in changes.items()})
     make(checkout, record_file, (record, applied), steps, files, changes)
     report(steps, changes, sorted(wanted.keys() - applied.files.keys()))
-    if host:
-        say("", *next_steps(checkout, host))
+    say(*(["", *next_steps(checkout, host)] if host else still_named(checkout)))
     return 0
 
 

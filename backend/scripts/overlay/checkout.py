@@ -76,7 +76,7 @@ def read_host(checkout: Path) -> Host:
     if not (checkout / MEMORY / "backends/__init__.py").is_file() or not manager:
         raise InputError(f"{checkout} has no {MEMORY}/backends. {TOO_OLD}")
     contract = manager.partition("class MemoryManager(")[2]
-    if not all(f"def {method}(" in contract for method in ("add", "get_context", "from_config")):
+    if "class MemoryManagerError(" not in manager or not all(f"def {method}(" in contract for method in ("add", "get_context", "from_config")):
         raise InputError(f"{checkout} has another contract for memory backends than the MemoryManager this one is written for. Update DeerFlow, or this project.")
     version = re.search(r'^version = "([^"]+)"', _text(checkout / HARNESS / "pyproject.toml"), re.MULTILINE)
     api = re.search(r'^API_VERSION = "(\d+(?:\.\d+)*)', _text(checkout / EXTENSION_API / "__init__.py"), re.MULTILINE)

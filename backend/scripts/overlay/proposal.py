@@ -13,7 +13,9 @@ from pathlib import Path
 
 from checkout import Host
 
-PLUGIN = '- use: "deerflow.agents.memory.backends.powercontext.remember_tool:install"'
+PLUGIN_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
+PLUGIN = f'- use: "{PLUGIN_PATH}"'
+CHOSEN = re.compile(r"""\s*manager_class:\s*["']?powercontext["']?\s*(#|$)""")
 # Settings of `memory:` that are the host's own, whatever the backend.
 HOST_KEYS = {"enabled", "injection_enabled", "shutdown_flush_timeout_seconds", "manager_class", "mode", "backend_config"}
 # What may be a secret, written out: the value of a key, and who logs in at a URL. `$NAME` is only a variable's name.
@@ -30,6 +32,15 @@ def find_config(checkout: Path) -> Path | None:
     return next((file for file in (checkout / "config.yaml", checkout / "backend/config.yaml") if file.is_file()), None)
 
 
+def still_named(checkout: Path) -> list[str]:
+    """Return what to say where config.yaml names a backend that is gone: DeerFlow's runs would end in errors."""
+    config = find_config(checkout)
+    lines = config.read_text(encoding="utf-8", errors="replace").splitlines() if config else []
+    if not any(CHOSEN.match(line) or PLUGIN_PATH in line.partition("#")[0] for line in lines):
+        return []
+    return [f"! {config} still names the backend: put back the `memory:` section it had, remove the plugin, and restart the Gateway."]
+
+
 def settings_for(host: Host) -> str:
     """Return what config.yaml has to say for ``host``."""
     block = f"memory:\n  enabled: true\n  injection_enabled: true\n  manager_class: powercontext\n  mode: {host.mode}\n  backend_config: {{}}\n"
@@ -42,7 +53,7 @@ def proposed(text: str, host: Host) -> str | None:
     if "\t" in text or any(len(_starts(lines, name)) > 1 for name in ("memory", "plugins")):
         return None
     lines = _with_memory(lines, host)
-    if host.plugin_tools and not any("powercontext.remember_tool:install" in line.partition("#")[0] for line in lines):
+    if host.plugin_tools and not any(PLUGIN_PATH in line.partition("#")[0] for line in lines):
         lines = _with_plugin(lines)
     return "\n".join(lines) + "\n"
 
@@ -124,7 +135,7 @@ def _with_memory(lines: list[str], host: Host) -> list[str]:
         return [*lines[:start], *block, *lines[end:]]
     depth = _indent(inside[children[0]])
     wanted = {"manager_class": "powercontext", "mode": host.mode, "backend_config": "{}", "enabled": "true", "injection_enabled": "true"}
-    chosen = any(re.match(r"\s*manager_class:\s*[\"']?powercontext[\"']?\s*(#|$)", line) for line in inside)
+    chosen = any(CHOSEN.match(line) for line in inside)
     return [*lines[: start + 1], *_changed(inside, depth, wanted, chosen=chosen), *lines[end:]]
 
 

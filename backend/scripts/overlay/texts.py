@@ -91,6 +91,10 @@ server. Its binding comes from `POWERCONTEXT_DEERFLOW_` environment variables;
 repository for the set-up.
 """
 
+TABLE_ROW = """\
+| `powercontext` | Remote | Recalls from a self-hosted PowerContext server, with citations; saves only what the user asks for |
+"""
+
 WEBSITE_SECTION = """\
 ## PowerContext backend
 
@@ -145,5 +149,7 @@ EDITS = (
     Edit("frontend/src/content/en/application/configuration.mdx", "the name in the list of backends", ((r"backend selector: .*openviking", " | powercontext"),)),
     Edit("frontend/src/content/en/application/configuration.mdx", "a paragraph on the backend", ((r"`docs/OPENVIKING\.md` in the repository.*\n(?:.+\n)*", WEBSITE_PARAGRAPH),)),
     Edit("frontend/src/content/en/harness/memory.mdx", "the name in the list of backends", ((r"Backend selector: deermem \(default\) .*openviking", " | powercontext"),)),
+    Edit("frontend/src/content/en/harness/memory.mdx", "the name in the example", ((r"# backend selector: deermem \|.* openviking", " | powercontext"),), needed=False),
+    Edit("frontend/src/content/en/harness/memory.mdx", "a row in the table of backends", ((r"(?=^\| `noop` \| Local \|)", TABLE_ROW),), needed=False),
     Edit("frontend/src/content/en/harness/memory.mdx", "a section on the backend", ((r"(?=^## Global vs per-agent memory\n)", WEBSITE_SECTION),)),
 )

@@ -23,6 +23,8 @@ API = "backend/packages/extension-api/deerflow_extension_api"
 
 # A DeerFlow as of October 2026, as far as the command looks at it: what it has, and the files it edits.
 CONTRACT = """\
+class MemoryManagerError(RuntimeError): ...
+
 class MemoryManager(BaseModel):
     def add(self, thread_id, messages): ...
     def get_context(
