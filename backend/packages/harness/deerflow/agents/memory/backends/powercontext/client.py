@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import weakref
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ from .errors import (
     PowerContextStatusError,
     PowerContextUnavailableError,
 )
-from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, Capabilities, ErrorReply, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo
+from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, Capabilities, ErrorReply, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
 from .people import Binding
 from .transport.exchange import Reply, Request, Transport
 
@@ -98,6 +99,25 @@ class PowerContextClient:
         payload = {"scope_id": binding.scope_id.get_secret_value(), "query": query, "mode": "fts", "limit": MAX_HITS}
         request = _post("search_memory", "/v1/memory/search", binding, payload, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
         return SearchReply.parse(*_success(request, self._transport.exchange(request, deadline))).hits
+
+    def capture_content_source(self, binding: Binding, source_id: str, content: str, metadata: Mapping[str, str | int], *, deadline: Deadline) -> None:
+        """Store a source that memories may be made of. The same once more changes nothing, and is the cure for a lost reply.
+
+        ``content`` has 1 to 200,000 characters and is not blank. Raises ``PowerContextStatusError`` with the code
+        ``source_conflict`` if the Scope has another content or metadata under ``source_id``.
+        """
+        payload = {"scope_id": binding.scope_id.get_secret_value(), "source_id": source_id, "content": content, "metadata": dict(metadata)}
+        request = _post("capture_content_source", "/v1/sources/content", binding, payload)
+        reply = self._transport.exchange(request, deadline)
+        accepted = SourceAccepted.parse(*_success(request, reply, statuses=(202,)))
+        if accepted.source.source_id != source_id:
+            raise PowerContextResponseError("the reply is about another source", operation=request.operation, request_id=reply.request_id)
+
+    def get_stats(self, binding: Binding, *, deadline: Deadline) -> Stats:
+        """Return how much of the person's Scope the server has looked through for memories."""
+        payload = {"selection": {"mode": "exact", "scope_ids": [binding.scope_id.get_secret_value()]}}
+        request = _post("get_stats", "/v1/stats", binding, payload)
+        return Stats.parse(*_success(request, self._transport.exchange(request, deadline)))
 
     def get_readiness(self, *, deadline: Deadline) -> Readiness:
         """Return what the server says of itself. It answers without a token, and also when it is not ready."""

@@ -25,6 +25,7 @@ ERROR_CODES: Final = frozenset(
         "authentication_unavailable",
         "runtime_not_ready",
         "memory_write_rejected",
+        "source_conflict",
     }
 )
 """The server's error codes we may repeat. Any other word of a reply is the server's text, and stays out of logs and messages."""
@@ -81,15 +82,60 @@ class ServerInfo(Response):
     package_version: str = Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}([A-Za-z0-9.+-]{0,20})$")
 
 
+class _Background(Response):
+    automatic_processing_enabled: bool = False
+
+
+class _Extraction(Response):
+    background: _Background = _Background()
+
+
 class Capabilities(Response):
-    """``GET /v1/capabilities``: ``vector`` or ``hybrid`` among the search modes means that the server has embeddings."""
+    """``GET /v1/capabilities``.
+
+    Attributes:
+        search_modes: ``vector`` or ``hybrid`` among them means that the server has embeddings.
+        memory_extraction: Whether the server has a model that makes memories of sources; ``None`` if it does not say.
+        extraction: Whether it does so by itself; ``None`` before 1.3.
+    """
 
     search_modes: list[Literal["auto", "fts", "vector", "hybrid"]]
+    memory_extraction: bool | None = None
+    extraction: _Extraction | None = None
 
     @field_validator("search_modes", mode="before")
     @classmethod
     def _leave_out_unknown_modes(cls, value: object) -> object:
         return [mode for mode in value if mode in ("auto", "fts", "vector", "hybrid")] if isinstance(value, list) else value
+
+
+class Stats(Response):
+    """``POST /v1/stats`` of one Scope: how many of its sources have been looked through for memories, and how many not yet."""
+
+    sources_processed: int = Field(ge=0)
+    sources_pending: int = Field(ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, reply: Any) -> Any:
+        match reply:
+            case {"inventory": {"sources": {"memory_processed": processed, "memory_pending": pending}}}:
+                return {"sources_processed": processed, "sources_pending": pending}
+        raise ValueError
+
+
+class SourceReference(Response):
+    """Names a source within its Scope."""
+
+    source_id: str = Field(repr=False)
+
+
+class SourceAccepted(Response):
+    """``POST /v1/sources/content``, with status 202: the source is stored, now or before."""
+
+    status: Literal["accepted"]
+    source: SourceReference
+    position: int = Field(ge=1)
 
 
 class Scope(Response):

@@ -27,6 +27,9 @@ from .messages import (
 MAX_CHARACTERS: Final = 200_000
 """The longest message that is captured: PowerContext takes no longer source (1.4.1 and 1.2.0), and nobody types one."""
 
+MAX_TURNS: Final = 50
+"""How many turns are looked at, from the end: a conversation may be as long as it likes, and is handed over whole every time."""
+
 Role = Literal["user", "assistant"]
 Reason = Literal["blank", "credential", "explicit", "mode", "recalled", "too_long", "trivial"]
 KeepHidden = Callable[[Any], bool]
@@ -78,17 +81,17 @@ class Turn:
 
 @dataclass
 class _Draft:
-    """A turn while its messages are read; texts with the ids of their messages."""
+    """A turn while its messages are sorted; of those the user wrote, whether they are hidden replies."""
 
-    typed: list[tuple[str, str]] = field(default_factory=list)
-    answer: tuple[str, str] | None = None
+    typed: list[tuple[Any, bool]] = field(default_factory=list)
+    answer: Any = None
     explicit: bool = False
-    recalled: bool = False
+    recalls: bool = False
     asks: bool = False
 
 
 def read_turns(messages: Iterable[Any], *, answers: bool, keep_hidden: KeepHidden | None = None) -> list[Turn]:
-    """Return the turns of ``messages``, in order; of a turn that began before the first message, what is left of it.
+    """Return the last ``MAX_TURNS`` turns, in order; of a turn that began before the first message, what is left of it.
 
     Args:
         messages: The host's: ``type``, ``content``, ``id``, ``name``, ``additional_kwargs`` and ``tool_calls`` are read.
@@ -105,13 +108,13 @@ def read_turns(messages: Iterable[Any], *, answers: bool, keep_hidden: KeepHidde
         if is_from_host(message):
             recalled |= recalled_lines(message)
         elif kind == "human":
-            _read_human(message, drafts, keep_hidden or is_reply_to_a_question)
+            _sort_human(message, drafts, keep_hidden or is_reply_to_a_question)
         else:
-            _read_answer(message, drafts, recalled)
-    return [_finish(draft, answers) for draft in drafts]
+            _sort_answer(message, drafts)
+    return [_finish(draft, answers, recalled) for draft in drafts[-MAX_TURNS:]]
 
 
-def _read_human(message: Any, drafts: list[_Draft], keep_hidden: KeepHidden) -> None:
+def _sort_human(message: Any, drafts: list[_Draft], keep_hidden: KeepHidden) -> None:
     details = details_of(message)
     hidden = bool(details.get("hide_from_ui"))
     if hidden and not _is_kept(keep_hidden, details):
@@ -119,7 +122,7 @@ def _read_human(message: Any, drafts: list[_Draft], keep_hidden: KeepHidden) -> 
     if not drafts or not drafts[-1].asks:  # a reply to a question goes on with its turn
         drafts.append(_Draft())
     drafts[-1].asks = False
-    drafts[-1].typed.append((identity_of(message), replied_text(message) if hidden else typed_text(message)))
+    drafts[-1].typed.append((message, hidden))
 
 
 def _is_kept(keep_hidden: KeepHidden, details: Mapping[Any, Any]) -> bool:
@@ -129,37 +132,38 @@ def _is_kept(keep_hidden: KeepHidden, details: Mapping[Any, Any]) -> bool:
         return False
 
 
-def _read_answer(message: Any, drafts: list[_Draft], recalled: set[str]) -> None:
+def _sort_answer(message: Any, drafts: list[_Draft]) -> None:
     if not drafts:
         drafts.append(_Draft())
     draft, tools = drafts[-1], called_tools(message)
     draft.answer, draft.asks = None, _ASKING in tools  # only what the model said last is its final answer
     draft.explicit = draft.explicit or any(_SAVING.search(tool) for tool in tools)
-    draft.recalled = draft.recalled or any(_RECALLING.search(tool) for tool in tools)
+    draft.recalls = draft.recalls or any(_RECALLING.search(tool) for tool in tools)
     if not tools and not details_of(message).get("hide_from_ui"):
-        text = answered_text(message)
-        draft.answer = (identity_of(message), text)
-        draft.recalled = draft.recalled or any(line in text for line in recalled)
+        draft.answer = message
 
 
-def _finish(draft: _Draft, answers: bool) -> Turn:
-    said = [Said(name, "user", text, _why_left_out(text, draft.explicit)) for name, text in draft.typed]
+def _finish(draft: _Draft, answers: bool, recalled: set[str]) -> Turn:
+    said = []
+    for message, hidden in draft.typed:
+        text = replied_text(message) if hidden else typed_text(message)
+        said.append(Said(identity_of(message), "user", text, _why_left_out(text, draft.explicit)))
     if any(message.left_out == "credential" for message in said):  # the rest of the turn may speak of it
         said = [Said(message.message_id, "user", "", "credential") for message in said]
     if draft.answer is not None:
-        name, text = draft.answer
-        said.append(_finish_answer(name, text, said, answers=answers, recalled=draft.recalled))
+        said.append(_finish_answer(draft, said, answers, recalled))
     return Turn(tuple(said), answered=draft.answer is not None, explicit=draft.explicit)
 
 
-def _finish_answer(name: str, text: str, typed: list[Said], *, answers: bool, recalled: bool) -> Said:
-    """Return the final answer. It stays if nothing that it answers may leave."""
+def _finish_answer(draft: _Draft, typed: list[Said], answers: bool, recalled: set[str]) -> Said:
+    """Return the final answer. It stays if nothing that it answers may leave, or if it is made of what was remembered before."""
+    name, text = identity_of(draft.answer), answered_text(draft.answer)
     if not answers:
         return Said(name, "assistant", text, "mode")
     reason = _why_left_out(text)
     if reason != "credential" and all(message.left_out for message in typed):
         reason = typed[0].left_out if typed else "blank"
-    if reason is None and recalled:
+    if reason is None and (draft.recalls or any(line in text for line in recalled)):
         reason = "recalled"
     return Said(name, "assistant", "" if reason == "credential" else text, reason)
 
