@@ -1,4 +1,4 @@
-"""DeerFlow's memory contract on PowerContext: recall at the start of a conversation, and nothing sent behind anyone's back."""
+"""DeerFlow's memory contract on PowerContext: recall at the start of a conversation, and capture only where the operator wants it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .yaml_config import ReadPolicy, parse_backend_config, reads_are_fatal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .capture.intake import Capture
     from .client import PowerContextClient
 
 logger = logging.getLogger(__name__)
@@ -28,8 +29,8 @@ logger = logging.getLogger(__name__)
 class PowerContextMemoryManager(MemoryManager):
     """Recalls what the configured user's Scope holds (RFC section 4).
 
-    Saving is the ``remember`` tool's work. ``add``, ``aadd`` and ``add_nowait`` do nothing: no conversation is uploaded
-    or learned from. Management methods keep the contract's ``NotImplementedError``; DeerFlow's memory page answers 501.
+    Saving is the ``remember`` tool's work. ``add``, ``aadd`` and ``add_nowait`` do nothing, unless the operator switched
+    capture on (RFC section 7); then they queue what is new, and neither raise nor wait for the server. Management methods keep the contract's ``NotImplementedError``; DeerFlow's memory page answers 501.
     Safe for any number of threads.
 
     Raises:
@@ -46,6 +47,7 @@ class PowerContextMemoryManager(MemoryManager):
     _client: PowerContextClient = PrivateAttr()
     _query_of: Callable[[str], str] = PrivateAttr()
     _recall_log: RecallLog = PrivateAttr()
+    _capture: Capture | None = PrivateAttr(default=None)
 
     @classmethod
     def from_config(
@@ -53,9 +55,10 @@ class PowerContextMemoryManager(MemoryManager):
         backend_config: dict[str, Any] | None,
         *,
         mode: Literal["middleware", "tool"] = "middleware",
+        should_keep_hidden_message: Callable[[Any], bool] | None = None,
         **_host_hooks: Any,
     ) -> PowerContextMemoryManager | UnconfiguredMemoryManager:
-        """Build the manager from the environment's settings. No network; the host's hooks are for backends that extract memories.
+        """Build the manager from the environment's settings. No network; the host's other hooks are for backends that extract memories.
 
         Where they are wrong, a manager comes back that has no memory for anybody and has logged why: an error from
         here would end every run of every user.
@@ -64,7 +67,10 @@ class PowerContextMemoryManager(MemoryManager):
             if mode != "middleware":
                 raise PowerContextConfigurationError("memory.mode must be middleware: PowerContext recalls at the start of a conversation and saves with its own tool, and has no part in the tools of mode `tool`")
             parse_backend_config(backend_config)  # before pydantic, whose errors would quote it
-            return cls(backend_config=backend_config or {}, mode=mode)
+            manager = cls(backend_config=backend_config or {}, mode=mode)
+            if manager._capture is not None and should_keep_hidden_message is not None:
+                manager._capture.keep_hidden = should_keep_hidden_message
+            return manager
         except PowerContextConfigurationError as error:
             return UnconfiguredMemoryManager.because_of(error, reads_are_fatal=reads_are_fatal(backend_config))
 
@@ -86,6 +92,10 @@ class PowerContextMemoryManager(MemoryManager):
         self._client = shared_client(self._settings)
         for warning in settings_warnings(self._settings):
             logger.warning("%s.", warning)
+        if self._settings.capture != "off":
+            from .capture.intake import start_capture
+
+            self._capture = start_capture(self._settings, self._client, self.backend_config)
 
     def get_context(
         self,
@@ -155,10 +165,14 @@ class PowerContextMemoryManager(MemoryManager):
         user_id: str | None = None,
         trace_id: str | None = None,
     ) -> None:
-        """Do nothing: conversations stay in DeerFlow (RFC section 2)."""
+        """Capture what is new in a conversation, if capture is on; otherwise do nothing (RFC section 2)."""
+        if self._capture is not None:
+            self._capture.wait(self._capture.hear(user_id, thread_id, messages))
 
     def add_nowait(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None) -> None:
-        """Do nothing: conversations stay in DeerFlow, also what compaction removes."""
+        """Capture what compaction is about to remove, if capture is on. Waits for nothing."""
+        if self._capture is not None:
+            self._capture.hear(user_id, thread_id, messages, compaction=True)
 
     async def aadd(
         self,
@@ -169,7 +183,9 @@ class PowerContextMemoryManager(MemoryManager):
         user_id: str | None = None,
         trace_id: str | None = None,
     ) -> None:
-        """Do nothing: conversations stay in DeerFlow."""
+        """Do the same as ``add`` without blocking the event loop."""
+        if self._capture is not None:
+            await self._capture.settled(self._capture.hear(user_id, thread_id, messages))
 
     def warm(self) -> None:
         """Log whether the server is ready for this configuration, within ``recall_timeout_seconds``.
@@ -178,6 +194,8 @@ class PowerContextMemoryManager(MemoryManager):
         """
         if self._client.closed:
             return
+        if self._capture is not None:
+            self._capture.resume()
         started = time.monotonic()
         [binding, *_] = self._settings.people.bindings
         try:
@@ -192,9 +210,14 @@ class PowerContextMemoryManager(MemoryManager):
             logger.info("PowerContext memory is ready (%.0f ms).", (time.monotonic() - started) * 1000)
 
     def shutdown_flush(self, timeout: float) -> bool:
-        """Return ``True`` at once: nothing is ever buffered."""
-        return True
+        """Send what was captured, within ``timeout`` seconds. Return whether nothing is left; what is left stays in the outbox.
+
+        Without capture nothing is ever buffered.
+        """
+        return True if self._capture is None else self._capture.flush(timeout)
 
     def close(self) -> None:
         """Close the connections. Calls under way end within their own limit, later ones return ``""``. Idempotent."""
+        if self._capture is not None:
+            self._capture.close()
         self._client.close()

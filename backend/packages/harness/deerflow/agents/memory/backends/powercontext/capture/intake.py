@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..client import PowerContextClient
 from ..config import PowerContextSettings
 from ..deadline import Deadline
-from ..errors import PowerContextOutboxError
+from ..errors import PowerContextConfigurationError, PowerContextOutboxError
 from ..people import Binding
 from ..transport.forking import in_forked_children
 from .delivery import Delivery
@@ -28,6 +28,18 @@ WAIT_SECONDS: Final = 0.04
 
 MAX_CALLS: Final = 200
 """How many conversations wait for the disk. Each holds the messages that the host has in memory anyway."""
+
+
+def start_capture(settings: PowerContextSettings, client: PowerContextClient, backend_config: Mapping[str, Any]) -> Capture:
+    """Return capture as ``settings`` say, in the host's folder.
+
+    Raises:
+        PowerContextConfigurationError: The host names no folder.
+    """
+    folder = backend_config.get("storage_path")
+    if not isinstance(folder, str) or not folder:
+        raise PowerContextConfigurationError("POWERCONTEXT_DEERFLOW_CAPTURE needs a folder for its outbox: DeerFlow names one, or set memory.backend_config.storage_path")
+    return Capture(settings, client, Path(folder))
 
 
 @dataclass
@@ -48,11 +60,15 @@ class _Call:
 
 
 class Capture:
-    """Capture of conversations as the manager uses it. No thread, file or request before the first conversation of a bound person."""
+    """Capture of conversations as the manager uses it. No thread, file or request before the first conversation of a bound person.
 
-    def __init__(self, settings: PowerContextSettings, client: PowerContextClient, storage_path: Path, keep_hidden: KeepHidden | None = None) -> None:
+    Attributes:
+        keep_hidden: The host's hook that tells a hidden reply of the user's from what the host hides.
+    """
+
+    def __init__(self, settings: PowerContextSettings, client: PowerContextClient, storage_path: Path) -> None:
+        self.keep_hidden: KeepHidden | None = None
         self._settings = settings
-        self._keep_hidden = keep_hidden
         self._log = CaptureLog()
         limits = Limits(settings.capture_max_entries, settings.capture_max_bytes, settings.capture_max_days * 86400.0)
         self._outbox = Outbox(storage_path, limits)
@@ -151,7 +167,7 @@ class Capture:
         heard = []
         for call in calls:
             try:
-                turns = read_turns(call.messages, answers=self._settings.capture == "turns", keep_hidden=self._keep_hidden)
+                turns = read_turns(call.messages, answers=self._settings.capture == "turns", keep_hidden=self.keep_hidden)
             except Exception as error:  # noqa: BLE001 - one conversation of unknown shape must not cost the others
                 self._log.missed(error)
                 continue
