@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import ssl
 import threading
 import time
 import warnings
 
+import httpcore
 import pytest
 from powercontext_support import OWNER, READY, BuildManager, StartScripted
 from powercontext_support.scripted_server import Peer, Request, always, json_reply, prepared
+
+from deerflow.agents.memory.backends.powercontext.transport.network import DeadlineBackend
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -128,3 +133,14 @@ def test_forked_children_recall_whatever_the_parents_threads_hold(powercontext_m
         done.set()
         for thread in threads:
             thread.join()
+
+
+def test_a_deadline_that_passes_before_the_handshake_closes_the_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        stream = DeadlineBackend().connect_tcp("127.0.0.1", listener.getsockname()[1])
+        peer, _ = listener.accept()
+        with peer:
+            with pytest.raises(httpcore.ConnectTimeout):
+                stream.start_tls(ssl.create_default_context(), timeout=time.monotonic() - 1)
+            peer.settimeout(10)
+            assert peer.recv(1) == b""

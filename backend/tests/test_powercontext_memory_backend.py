@@ -22,7 +22,7 @@ READ_ERROR = getattr(contract, "MemoryReadError", contract.MemoryManagerError)
 
 STRANGERS: list[Any] = [
     None, "", " ", "\t", "default", "Default", "DEFAULT", f" {OWNER}", f"{OWNER} ", f"{OWNER}\n", f"\u00a0{OWNER}", OWNER.upper(), OWNER[:-1], f"{OWNER}\x00",
-    OWNER.replace("e", "\u0435"), f"{OWNER}\u200b", "*", "u-2", "../" + OWNER, 0, True, OWNER.encode(), [OWNER], {"user_id": OWNER}, object(),
+    OWNER.replace("e", "\u0435"), f"{OWNER}\u200b", "*", "u-2", "../" + OWNER, 0, True, OWNER.encode(), [OWNER], {"user_id": OWNER}, object,
 ]  # fmt: skip
 
 

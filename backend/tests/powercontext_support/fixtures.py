@@ -31,6 +31,14 @@ _PROXY_VARIABLES = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where pytest-xdist spreads the tests over processes, keep those with a real server in one: there is one server per run."""
+    for item in items if config.pluginmanager.hasplugin("xdist") else []:
+        if "powercontext_servers" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("real server"))
+
+
 @pytest.fixture
 def powercontext_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Configure]:
     """Return a function that sets the environment: a working one for loopback, changed as the keywords say (``None`` removes)."""

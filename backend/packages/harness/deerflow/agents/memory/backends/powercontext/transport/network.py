@@ -94,9 +94,14 @@ class DeadlineStream(httpcore.NetworkStream):
         self._stream.close()
 
     def start_tls(self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None) -> DeadlineStream:
-        """Shake hands; ``HandshakeError`` if that fails, ``httpcore.ConnectTimeout`` after the deadline."""
+        """Shake hands; ``HandshakeError`` if that fails, ``httpcore.ConnectTimeout`` after the deadline. Either closes the socket."""
         try:
-            return DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, time_left(timeout, httpcore.ConnectTimeout)))
+            left = time_left(timeout, httpcore.ConnectTimeout)
+        except httpcore.ConnectTimeout:
+            self.close()  # nobody else will
+            raise
+        try:
+            return DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, left))
         except httpcore.ConnectError:
             raise HandshakeError from None
 
