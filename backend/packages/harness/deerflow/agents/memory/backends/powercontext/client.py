@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import weakref
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from .config import PowerContextSettings
 from .deadline import Deadline
-from .errors import (
-    PowerContextAuthenticationError,
-    PowerContextResponseError,
-    PowerContextScopeNotFoundError,
-    PowerContextStatusError,
-    PowerContextUnavailableError,
-)
-from .models import ERROR_CODES, MAX_QUERY_CHARACTERS, Capabilities, ErrorReply, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
+from .errors import PowerContextResponseError
+from .models import MAX_QUERY_CHARACTERS, Capabilities, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
 from .people import Binding
-from .transport.exchange import Reply, Request, Transport
-
-# 32 KiB of text is six times that when every byte is escaped as \u00XX; the rest is the envelope.
-MAX_RESPONSE_BYTES: Final = 6 * 32768 + 8192
+from .requests import MAX_RESPONSE_BYTES, get, post, success
+from .transport.exchange import Request, Transport
 
 MAX_HITS: Final = 50
 """The most hits a search returns (1.4.1 and 1.2.0)."""
@@ -74,9 +65,9 @@ class PowerContextClient:
             "max_bytes": self._max_bytes,
             "assembly": {"format": "markdown", "sections": [{"family": "memory", "limit": 6}]},
         }
-        request = _post("prepare_context", "/v1/context/prepare", binding, payload)
+        request = post("prepare_context", "/v1/context/prepare", binding, payload)
         reply = self._transport.exchange(request, deadline)
-        prepared = PreparedContext.parse(*_success(request, reply))
+        prepared = PreparedContext.parse(*success(request, reply))
         if prepared.content_bytes > self._max_bytes:
             raise PowerContextResponseError("the text is over the budget", operation=request.operation, request_id=reply.request_id)
         return prepared.content or ""
@@ -88,8 +79,8 @@ class PowerContextClient:
         up.
         """
         payload = {"scope_id": binding.scope_id.get_secret_value(), "kind": kind, "text": text}
-        request = _post("remember_memory", "/v1/memory/remember", binding, payload, writes=True)
-        return Remembered.parse(*_success(request, self._transport.exchange(request, deadline)))
+        request = post("remember_memory", "/v1/memory/remember", binding, payload, writes=True)
+        return Remembered.parse(*success(request, self._transport.exchange(request, deadline)))
 
     def search_memory(self, binding: Binding, query: str, *, deadline: Deadline) -> list[Hit]:
         """Return up to ``MAX_HITS`` memories that have words of ``query``, by the server's text index (mode ``fts``).
@@ -97,8 +88,8 @@ class PowerContextClient:
         ``query`` has at most ``MAX_QUERY_CHARACTERS``.
         """
         payload = {"scope_id": binding.scope_id.get_secret_value(), "query": query, "mode": "fts", "limit": MAX_HITS}
-        request = _post("search_memory", "/v1/memory/search", binding, payload, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
-        return SearchReply.parse(*_success(request, self._transport.exchange(request, deadline))).hits
+        request = post("search_memory", "/v1/memory/search", binding, payload, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
+        return SearchReply.parse(*success(request, self._transport.exchange(request, deadline))).hits
 
     def capture_content_source(self, binding: Binding, source_id: str, content: str, metadata: Mapping[str, str | int], *, deadline: Deadline) -> None:
         """Store a source that memories may be made of. The same once more changes nothing, and is the cure for a lost reply.
@@ -107,76 +98,40 @@ class PowerContextClient:
         ``source_conflict`` if the Scope has another content or metadata under ``source_id``.
         """
         payload = {"scope_id": binding.scope_id.get_secret_value(), "source_id": source_id, "content": content, "metadata": dict(metadata)}
-        request = _post("capture_content_source", "/v1/sources/content", binding, payload)
+        request = post("capture_content_source", "/v1/sources/content", binding, payload)
         reply = self._transport.exchange(request, deadline)
-        accepted = SourceAccepted.parse(*_success(request, reply, statuses=(202,)))
+        accepted = SourceAccepted.parse(*success(request, reply, statuses=(202,)))
         if accepted.source.source_id != source_id:
             raise PowerContextResponseError("the reply is about another source", operation=request.operation, request_id=reply.request_id)
 
     def get_stats(self, binding: Binding, *, deadline: Deadline) -> Stats:
         """Return how much of the person's Scope the server has looked through for memories."""
         payload = {"selection": {"mode": "exact", "scope_ids": [binding.scope_id.get_secret_value()]}}
-        request = _post("get_stats", "/v1/stats", binding, payload)
-        return Stats.parse(*_success(request, self._transport.exchange(request, deadline)))
+        request = post("get_stats", "/v1/stats", binding, payload)
+        return Stats.parse(*success(request, self._transport.exchange(request, deadline)))
 
     def get_readiness(self, *, deadline: Deadline) -> Readiness:
         """Return what the server says of itself. It answers without a token, and also when it is not ready."""
         request = Request("get_readiness", "GET", "/health/ready", MAX_RESPONSE_BYTES)
-        return Readiness.parse(*_success(request, self._transport.exchange(request, deadline), statuses=(200, 503)))
+        return Readiness.parse(*success(request, self._transport.exchange(request, deadline), statuses=(200, 503)))
 
     def get_server_info(self, binding: Binding, *, deadline: Deadline) -> ServerInfo | None:
         """Return the server's version, or ``None`` from a server before 1.3, which does not know the question."""
-        request = _get("get_server_info", "/v1/server-info", binding)
+        request = get("get_server_info", "/v1/server-info", binding)
         reply = self._transport.exchange(request, deadline)
-        return None if reply.status == 404 else ServerInfo.parse(*_success(request, reply))
+        return None if reply.status == 404 else ServerInfo.parse(*success(request, reply))
 
     def get_capabilities(self, binding: Binding, *, deadline: Deadline) -> Capabilities:
         """Return how the server can search."""
-        request = _get("get_capabilities", "/v1/capabilities", binding)
-        return Capabilities.parse(*_success(request, self._transport.exchange(request, deadline)))
+        request = get("get_capabilities", "/v1/capabilities", binding)
+        return Capabilities.parse(*success(request, self._transport.exchange(request, deadline)))
 
     def get_scope(self, binding: Binding, *, deadline: Deadline) -> Scope:
         """Return the person's Scope, which proves that it exists and that the token may see it."""
         scope_id = binding.scope_id.get_secret_value()
-        request = _get("get_scope", "/v1/scopes/" + quote(scope_id, safe=""), binding)
+        request = get("get_scope", "/v1/scopes/" + quote(scope_id, safe=""), binding)
         reply = self._transport.exchange(request, deadline)
-        scope = Scope.parse(*_success(request, reply))
+        scope = Scope.parse(*success(request, reply))
         if scope.scope_id != scope_id:
             raise PowerContextResponseError("the reply is about another Scope", operation=request.operation, request_id=reply.request_id)
         return scope
-
-
-def _get(operation: str, path: str, binding: Binding) -> Request:
-    return Request(operation, "GET", path, MAX_RESPONSE_BYTES, binding.token)
-
-
-def _post(operation: str, path: str, binding: Binding, payload: dict[str, Any], *, max_response_bytes: int = MAX_RESPONSE_BYTES, writes: bool = False) -> Request:
-    content = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-    return Request(operation, "POST", path, max_response_bytes, binding.token, content, writes=writes)
-
-
-def _success(request: Request, reply: Reply, *, statuses: tuple[int, ...] = (200,)) -> tuple[str, bytes, str | None]:
-    """Return what a model's ``parse`` needs of ``reply``.
-
-    Raises:
-        PowerContextStatusError: Its status is none of ``statuses``; the class says what an operator can do about it.
-    """
-    if reply.status in statuses:
-        return request.operation, reply.body, reply.request_id
-    code = _error_code(reply)
-    kind = PowerContextStatusError
-    if reply.status in (401, 403) and code is not None:
-        kind = PowerContextAuthenticationError
-    elif reply.status == 404 and code == "scope_not_found":
-        kind = PowerContextScopeNotFoundError
-    elif reply.status == 503:
-        kind = PowerContextUnavailableError
-    raise kind(f"the server answered {reply.status}", status_code=reply.status, code=code, operation=request.operation, request_id=reply.request_id)
-
-
-def _error_code(reply: Reply) -> str | None:
-    try:
-        code = ErrorReply.parse("", reply.body).error.code
-    except PowerContextResponseError:
-        return None
-    return code if code in ERROR_CODES else None
