@@ -19,7 +19,8 @@ from powercontext_support.scripted_server import Peer, Request, Script, Scripted
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
 from deerflow.agents.memory.backends.powercontext.process import shared_client
-from deerflow.agents.memory.backends.powercontext.tools.saving import AlreadySaved, NotSaved, Saved, Saver, Unknown
+from deerflow.agents.memory.backends.powercontext.tools.outcomes import AlreadySaved, NotSaved, Saved, Unknown
+from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

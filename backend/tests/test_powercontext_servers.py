@@ -15,7 +15,8 @@ from deerflow.agents.memory.backends.powercontext.client import PowerContextClie
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
 from deerflow.agents.memory.backends.powercontext.process import shared_client
-from deerflow.agents.memory.backends.powercontext.tools.saving import AlreadySaved, NotSaved, Saved, Saver
+from deerflow.agents.memory.backends.powercontext.tools.outcomes import AlreadySaved, NotSaved, Saved
+from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

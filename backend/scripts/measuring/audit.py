@@ -27,7 +27,8 @@ from troubles import Troubles, cutting_at  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.config import load_settings  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.tools.saving import NotSaved, Outcome, Saved, Saver, Unknown  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.tools.outcomes import NotSaved, Outcome, Saved, Unknown  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.tools.saving import Saver  # noqa: E402
 
 OWNER = "auditor"
 THREADS = 4

@@ -14,7 +14,7 @@ from powercontext_support import OWNER
 from powercontext_support.real_server import RealServer
 from report import percentile, table
 
-from deerflow.agents.memory.backends.powercontext.tools.saving import AlreadySaved, Saved
+from deerflow.agents.memory.backends.powercontext.tools.outcomes import AlreadySaved, Saved
 
 PROJECTS = "order billing shipping catalog search checkout account returns pricing loyalty inventory gateway".split()
 SUBJECTS = "refund invoice parcel index basket password label discount voucher stock timeout currency address report".split()

@@ -14,7 +14,8 @@ from .config import PowerContextSettings, load_settings
 from .diagnostics import describe
 from .errors import PowerContextConfigurationError
 from .people import People
-from .tools.saving import KINDS, MAX_TEXT_BYTES, AlreadySaved, NotSaved, Outcome, Saved, Saver, Unknown, normalize
+from .tools.outcomes import KINDS, MAX_TEXT_BYTES, AlreadySaved, NotSaved, Outcome, Saved, Unknown, normalize
+from .tools.saving import Saver
 
 logger = logging.getLogger(__name__)
 

@@ -8,103 +8,23 @@ is looked for.
 from __future__ import annotations
 
 import threading
-import unicodedata
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from ..client import PowerContextClient
 from ..config import PowerContextSettings
 from ..deadline import Deadline
-from ..errors import (
-    PowerContextAuthenticationError,
-    PowerContextCancelledError,
-    PowerContextConnectionError,
-    PowerContextError,
-    PowerContextScopeNotFoundError,
-    PowerContextStatusError,
-    PowerContextTimeoutError,
-)
-from ..models import ArtifactReference, Citation, Hit
+from ..errors import PowerContextAuthenticationError, PowerContextError, PowerContextScopeNotFoundError
+from ..models import Hit
 from ..people import Binding
 from ..process import shared_client
 from ..transport.forking import in_forked_children
-
-KINDS: Final = ("fact", "preference", "decision", "constraint", "convention")
-MAX_TEXT_BYTES: Final = 8192
-"""The API's limit of ``text``: UTF-8 bytes, after NFC and strip (1.4.1 and 1.2.0)."""
+from .looking_up import find
+from .outcomes import AlreadySaved, NotSaved, Outcome, Saved, Unknown, normalize, proves_not_saved, reason_of, refusal
 
 # Three steps end within 27 s, and DeerFlow gives up at 30, whatever the settings allow.
 MAX_STEP_SECONDS: Final = 9.0
-
-Reason = Literal["empty", "too_long", "not_unicode", "unknown_kind", "token", "scope", "unreachable", "overloaded", "refused"]
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """The server confirmed the memory.
-
-    Attributes:
-        citation: The server's.
-        by_read_back: Whether a look-up confirmed it, after the reply to the write was lost.
-    """
-
-    citation: Citation
-    by_read_back: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AlreadySaved:
-    """The server had this memory; nothing was added.
-
-    Attributes:
-        citation: The server's, or ``None`` if no bounded look-up told it.
-        memory_revision: The Memory's revision, which servers before 1.3 tell.
-    """
-
-    citation: Citation | None
-    memory_revision: ArtifactReference | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NotSaved:
-    """The server has not got it, for certain.
-
-    Attributes:
-        reason: Why.
-        error: What the exchange said, unless the text was refused before any.
-    """
-
-    reason: Reason
-    error: PowerContextError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """The request may have reached the server, and nothing tells whether it stored the text, now or in a moment."""
-
-    error: PowerContextError
-
-
-Outcome = Saved | AlreadySaved | NotSaved | Unknown
-
-
-def normalize(text: str) -> str:
-    """Return ``text`` as the server stores it: NFC, without white space around it."""
-    return unicodedata.normalize("NFC", text).strip()
-
-
-def refusal(kind: object, text: object) -> NotSaved | None:
-    """Return why a memory cannot be saved, without asking the server, or ``None``."""
-    if kind not in KINDS:
-        return NotSaved("unknown_kind")
-    if not isinstance(text, str) or not normalize(text):
-        return NotSaved("empty")
-    try:
-        size = len(normalize(text).encode())
-    except UnicodeEncodeError:
-        return NotSaved("not_unicode")
-    return NotSaved("too_long") if size > MAX_TEXT_BYTES else None
 
 
 class Saver:
@@ -170,7 +90,7 @@ class _Save:
         try:
             known = self._find()
         except (PowerContextAuthenticationError, PowerContextScopeNotFoundError) as error:
-            return NotSaved(_reason(error), error)
+            return NotSaved(reason_of(error), error)
         except PowerContextError:
             known = None
         if known is not None and known.kind is not None:
@@ -188,8 +108,8 @@ class _Save:
         return self.deadline.within(self.step_seconds)
 
     def _after_failed_write(self, error: PowerContextError, *, was_there: bool) -> Outcome:
-        if _proves_not_saved(error):
-            return NotSaved(_reason(error), error)
+        if proves_not_saved(error):
+            return NotSaved(reason_of(error), error)
         # Servers before 1.3 do not tell a hit's kind: a text that was there before the write may be another memory.
         found = None if was_there else self._try_to_find()
         return Saved(found.citation, by_read_back=True) if found else Unknown(error)
@@ -201,38 +121,4 @@ class _Save:
             return None
 
     def _find(self) -> Hit | None:
-        """Return the active memory with exactly this text and, where the server tells it, this kind.
-
-        A question that fails is asked once more, within the same limit: that costs nothing, and without an answer a
-        text may be stored twice, or a save be left unknown.
-        """
-        step = self._step()
-        try:
-            hits = self.client.search_memory(self.binding, self.text, deadline=step)
-        except (PowerContextAuthenticationError, PowerContextCancelledError, PowerContextScopeNotFoundError):
-            raise
-        except PowerContextError:
-            hits = self.client.search_memory(self.binding, self.text, deadline=step)
-        for hit in hits:
-            if hit.state == "active" and normalize(hit.text) == self.text and hit.kind in (None, self.kind):
-                return hit
-        return None
-
-
-def _proves_not_saved(error: PowerContextError) -> bool:
-    """Tell whether the server cannot have stored the text: it got no request, or refused it before doing anything."""
-    if not error.may_have_been_sent:
-        return True
-    if not isinstance(error, PowerContextStatusError):
-        return False
-    return 300 <= error.status_code < 500 or error.code == "server_overloaded"
-
-
-def _reason(error: PowerContextError) -> Reason:
-    if isinstance(error, PowerContextAuthenticationError):
-        return "token"
-    if isinstance(error, PowerContextScopeNotFoundError):
-        return "scope"
-    if isinstance(error, PowerContextConnectionError | PowerContextCancelledError | PowerContextTimeoutError):
-        return "unreachable"
-    return "overloaded" if isinstance(error, PowerContextStatusError) and error.code == "server_overloaded" else "refused"
+        return find(self.client, self.binding, self.kind, self.text, deadline=self._step())
