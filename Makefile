@@ -36,13 +36,17 @@ test-host: ## Run our tests inside a DeerFlow checkout, after `make apply`: DEER
 	@cd "$(DEERFLOW_CHECKOUT)/backend" && POWERCONTEXT_TEST_SERVER="$(CURDIR)/$(BIN)/powercontext" \
 		"$(or $(HOST_PYTHON),.venv/bin/python)" -m pytest -q -rs tests/test_powercontext_*.py tests/blocking_io/test_powercontext_*.py
 
-doctor: install ## Diagnose the configuration in this environment: CONFIG=config.yaml, and DEERFLOW=folder to ask that DeerFlow too
+doctor: $(if $(DEERFLOW),,install) ## Diagnose a set-up: DEERFLOW=folder for a DeerFlow checkout, else the environment here and CONFIG=config.yaml
 ifdef DEERFLOW
-	@cd "$(DEERFLOW)/backend" && "$(or $(HOST_PYTHON),.venv/bin/python)" -m deerflow.agents.memory.backends.powercontext.doctor $(if $(CONFIG),--config "$(abspath $(CONFIG))") $(ARGS)
+	@test -x "$(HOST_PYTHON_OF_DOCTOR)" || { echo "There is no Python at $(HOST_PYTHON_OF_DOCTOR). Run DeerFlow's own make install, or name the Python it runs with: HOST_PYTHON=" >&2; exit 2; }
+	@cd "$(DEERFLOW)/backend" && "$(HOST_PYTHON_OF_DOCTOR)" -m deerflow.agents.memory.backends.powercontext.doctor --deerflow "$(abspath_of_deerflow)" $(if $(CONFIG),--config "$(abspath $(CONFIG))") $(ARGS)
 else
 	@echo "(The host lines are about the stand-in host; DEERFLOW=folder asks a real one.)" >&2
 	@PYTHONPATH=backend/packages/harness:backend/devhost $(BIN)/python -m deerflow.agents.memory.backends.powercontext.doctor $(if $(CONFIG),--config "$(CONFIG)") $(ARGS)
 endif
+
+abspath_of_deerflow = $(shell cd "$(DEERFLOW)" && pwd)
+HOST_PYTHON_OF_DOCTOR = $(or $(HOST_PYTHON),$(abspath_of_deerflow)/backend/.venv/bin/python)
 
 apply: ## Put the backend, its tests and its guide into a DeerFlow checkout: DEERFLOW=folder, ARGS=--dry-run or --force
 	@$(PYTHON) backend/scripts/overlay apply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"

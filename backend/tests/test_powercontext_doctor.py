@@ -149,6 +149,7 @@ def test_it_writes_nothing_to_the_server(diagnose: Diagnose, powercontext_script
         ("GET", "/health/ready"),
         ("GET", "/v1/server-info"),
         ("GET", "/v1/scopes"),
+        ("GET", "/v1/scopes"),  # without the token: does the server check it?
         ("GET", "/v1/capabilities"),
         ("POST", "/v1/context/prepare"),
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, Final, Literal, cast
 
 from pydantic import (
@@ -219,7 +220,7 @@ def reset_settings() -> None:
 def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
     """Return the settings, or the sentences about all that is wrong with them."""
     given = {variable: value for variable, value in os.environ.items() if variable.startswith(ENVIRONMENT_PREFIX)}
-    faults = [f"{variable} is not a setting of this backend; there are {', '.join(VARIABLES)}" for variable in given if variable not in VARIABLES]
+    faults = [_unknown(variable) for variable in given if variable not in VARIABLES]
     values: dict[str, Any] = {name: given[variable] for variable, name in VARIABLES.items() if variable in given}
     settings = endpoint = None
     try:
@@ -235,6 +236,12 @@ def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
         return None, faults
     settings._endpoint = endpoint
     return settings, []
+
+
+def _unknown(variable: str) -> str:
+    meant = get_close_matches(variable, VARIABLES, n=1, cutoff=0.75)
+    known = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(VARIABLES)}"
+    return f"{variable} is not a setting of this backend; {known}"
 
 
 def _sentence(name: str, given: Mapping[str, str]) -> str:

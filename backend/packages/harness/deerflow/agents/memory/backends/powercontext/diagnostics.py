@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from .errors import (
@@ -42,7 +42,8 @@ class Finding:
     detail: str
 
     def __str__(self) -> str:
-        return f"{self.status:<8} {self.what:<11} {self.detail}"
+        detail = "".join(sign if sign.isprintable() else "?" for sign in self.detail)  # names of variables and files may hold anything
+        return f"{self.status:<8} {self.what:<11} {detail}"
 
 
 class RecallLog:
@@ -139,9 +140,23 @@ def check_server(client: PowerContextClient, binding: Binding, deadline: Deadlin
         info = client.get_server_info(binding, deadline=deadline)
         yield Finding("ok", "version", f"{info.package_version} (1.3 or later)" if info else "before 1.3")
         client.get_scope(binding, deadline=deadline)
-        yield Finding("ok", "binding", "the token is accepted and the Scope is there")
+        yield _check_token(client, binding, deadline)
+    except PowerContextAuthenticationError as error:
+        demanded = "PowerContext demands a token: set POWERCONTEXT_DEERFLOW_TOKEN to the one it was started with"
+        yield Finding("failed", "server", demanded if binding.token is None else remedy_for(error))
     except PowerContextError as error:
         yield Finding("failed", "server", remedy_for(error))
+
+
+def _check_token(client: PowerContextClient, binding: Binding, deadline: Deadline) -> Finding:
+    """Ask again without the token: a server that answers all the same checks none."""
+    try:
+        client.get_scope(replace(binding, token=None), deadline=deadline)
+    except PowerContextError:
+        return Finding("ok", "binding", "the token is accepted and the Scope is there")
+    if binding.token is None:
+        return Finding("ok", "binding", "the Scope is there; the server asks for no token")
+    return Finding("warning", "binding", "the Scope is there, but the server checks no token (its authentication is off): whoever reaches it can read and change all memory")
 
 
 def remedy_for(error: PowerContextError) -> str:

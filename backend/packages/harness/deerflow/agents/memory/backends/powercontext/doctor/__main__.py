@@ -1,7 +1,6 @@
 """The command: ``python -m deerflow.agents.memory.backends.powercontext.doctor``.
 
-Run it with the environment of the Gateway's process (in Docker: inside the Gateway's container). Exit code 0: nothing
-failed; 1: something failed; 2: it could not run.
+Run it with the environment of the Gateway's process (in Docker: inside the Gateway's container), or name a checkout.
 """
 
 from __future__ import annotations
@@ -11,19 +10,31 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..config import VARIABLES
 from ..diagnostics import Finding
 from ..errors import PowerContextConfigurationError
-from .host_checks import check_config, check_host, read_config
+from .config_file import read_config
+from .environment import enter_checkout
+from .host_checks import check_config, check_host
 from .server_checks import check_environment, check_service
+
+_ENDS = """\
+exit status:
+  0  nothing failed
+  1  something failed: the first failed line is what to correct first
+  2  the doctor could not run
+(make itself ends with 2 in both cases; the last line tells which.)
+
+variables: """
 
 
 def diagnose(config: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield all findings, in the order in which they are best mended."""
+    """Yield all findings, in the order in which they are best corrected."""
     settings, findings = check_environment()
     yield from findings
     yield from check_config(config)
@@ -34,29 +45,56 @@ def diagnose(config: Mapping[str, Any]) -> Iterator[Finding]:
     yield from check_service(settings)
 
 
+def summary(findings: Sequence[Finding]) -> str:
+    """Return the last line, which says it all."""
+    failed, warned = (sum(finding.status == status for finding in findings) for status in ("failed", "warning"))
+    if failed:
+        return f"{failed} problem{'s' if failed > 1 else ''}. {'Start with the first, then' if failed > 1 else 'Correct it, then'} restart the Gateway."
+    return f"No problem{f', {warned} warning' + ('s' if warned > 1 else '') if warned else ''}."
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Print the diagnosis and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m deerflow.agents.memory.backends.powercontext.doctor", description="Diagnose PowerContext memory, in the environment of DeerFlow's Gateway. Nothing is changed; no token, user, Scope or memory is shown."
-    )
-    parser.add_argument("--config", type=Path, default=Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml")), help="DeerFlow's config.yaml")
-    parser.add_argument("--json", action="store_true", help="print the findings as a JSON list")
-    options = parser.parse_args(arguments)
+    """Print the diagnosis and return the exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a remedy may have signs that the terminal has not
     try:
-        config = read_config(options.config)
+        return _run(_parser().parse_args(arguments))
     except (PowerContextConfigurationError, ImportError) as error:
         print(f"The doctor cannot run: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # who reads has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.deerflow is not None:
+        files = enter_checkout(options.deerflow.expanduser().resolve())
+        print("Files: " + (", ".join(files) or "none"), file=sys.stderr)
+    config = read_config(options.config or Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml")))
     findings = []
     for finding in diagnose(config):
         findings.append(finding)
         if not options.json:
             print(finding, flush=True)
-    if options.json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    print(json.dumps([asdict(finding) for finding in findings], indent=2) if options.json else summary(findings), flush=True)
     return 1 if any(finding.status == "failed" for finding in findings) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m deerflow.agents.memory.backends.powercontext.doctor",
+        description="Diagnose PowerContext memory, in the environment of DeerFlow's Gateway. Nothing is changed; no token, user, Scope or memory is shown.",
+        epilog=_ENDS + ", ".join(VARIABLES),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--deerflow", type=Path, metavar="FOLDER", help="a DeerFlow checkout: use its config.yaml and its .env, as its own start does")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="DeerFlow's config.yaml (default: DEER_FLOW_CONFIG_PATH, else config.yaml in this folder)")
+    parser.add_argument("--json", action="store_true", help="print the findings as a JSON list of {status, what, detail}, and nothing else on standard output")
+    return parser
 
 
 if __name__ == "__main__":

@@ -3,63 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from ..diagnostics import Finding
 from ..errors import PowerContextConfigurationError
 from ..host import NO_QUERY, host_forwards_query
 from ..yaml_config import parse_backend_config
+from .config_file import is_true, resolved
 
 TOOL_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
 
 
-def read_config(path: Path) -> Mapping[str, Any]:
-    """Return DeerFlow's config.yaml.
-
-    Raises:
-        PowerContextConfigurationError: It cannot be read; the message says why, and quotes nothing of it.
-    """
-    import yaml  # DeerFlow has it; the backend itself needs none
-
-    problem = "is not a mapping"
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if isinstance(content, Mapping):
-            return content
-    except OSError:
-        problem = "cannot be read"
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):  # PyYAML lets through what its constructors raise
-        problem = "is not valid YAML"
-    raise PowerContextConfigurationError(f"{path} {problem}; name DeerFlow's config.yaml with --config")
-
-
 def check_config(config: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield what is to say of DeerFlow's config.yaml."""
-    memory = config.get("memory")
-    if not isinstance(memory, Mapping) or memory.get("manager_class") != "powercontext":
-        yield Finding("failed", "memory", "another backend is configured; set memory.manager_class: powercontext")
-        memory = {}
-    elif memory.get("enabled", True) is not True or memory.get("injection_enabled", True) is not True:
-        yield Finding("failed", "memory", "there is no recall; set memory.enabled and memory.injection_enabled to true (the tool does not depend on them)")
-    elif memory.get("mode", "middleware") != "middleware":
-        yield Finding("failed", "memory", "the backend refuses this mode; set memory.mode: middleware")
-    else:
-        yield Finding("ok", "memory", "manager_class powercontext, recall on")
+    try:
+        memory, plugins = resolved(config.get("memory")), resolved(config.get("plugins"))
+    except PowerContextConfigurationError as error:
+        yield Finding("failed", "config", str(error))
+        return
+    memory = memory if isinstance(memory, Mapping) else {}
+    yield _check_memory(memory)
     try:
         parse_backend_config(memory.get("backend_config"))
     except PowerContextConfigurationError as error:
         yield from (Finding("failed", "memory", line.removeprefix("- ")) for line in str(error).splitlines() if line.startswith("- "))
-    yield check_plugin(config.get("plugins"))
+    yield check_plugin(plugins)
+
+
+def _check_memory(memory: Mapping[str, Any]) -> Finding:
+    manager_class, mode = memory.get("manager_class"), memory.get("mode", "middleware")
+    switches = {name: is_true(memory.get(name, True)) for name in ("enabled", "injection_enabled")}
+    if manager_class != "powercontext":
+        meant = get_close_matches(str(manager_class).lower(), ["powercontext"], cutoff=0.7)
+        return Finding("failed", "memory", f"memory.manager_class is misspelt; set it to {meant[0]}" if meant else "another backend is configured; set memory.manager_class: powercontext")
+    if None in switches.values():
+        names = " and ".join(f"memory.{name}" for name, value in switches.items() if value is None)
+        return Finding("failed", "memory", f"{names} is neither true nor false, so DeerFlow does not start; set it to true")
+    if False in switches.values():
+        return Finding("failed", "memory", "there is no recall; set memory.enabled and memory.injection_enabled to true (the tools do not depend on them)")
+    if mode != "middleware":
+        return Finding("failed", "memory", "the backend refuses this mode; set memory.mode: middleware")
+    return Finding("ok", "memory", "manager_class powercontext, recall on")
 
 
 def check_plugin(plugins: Any) -> Finding:
     """Return what is to say of the tool's entry in ``plugins:``."""
-    entries = [entry for entry in plugins if isinstance(entry, Mapping) and entry.get("use") == TOOL_PATH] if isinstance(plugins, list) else []
-    if not entries:
+    entries = [entry for entry in plugins if isinstance(entry, Mapping)] if isinstance(plugins, list) else []
+    ours = [entry for entry in entries if entry.get("use") == TOOL_PATH]
+    if not ours:
+        if get_close_matches(TOOL_PATH, [str(entry.get("use")) for entry in entries], cutoff=0.8):
+            return Finding("failed", "tool", f'an entry of plugins is misspelt, so it is not loaded; write - use: "{TOOL_PATH}"')
         return Finding("warning", "tool", f'nothing can be saved from a chat; add to plugins: - use: "{TOOL_PATH}"')
-    enabled = [entry for entry in entries if entry.get("enabled", True) is True]
+    enabled = [entry for entry in ours if is_true(entry.get("enabled", True))]
     if not enabled:
         return Finding("warning", "tool", "nothing can be saved from a chat: the plugin is there but disabled; set enabled: true")
     if any(entry.get("config") for entry in enabled):

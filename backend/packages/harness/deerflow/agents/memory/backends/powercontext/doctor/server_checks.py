@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator
 
 from ..client import PowerContextClient
@@ -46,9 +45,11 @@ def check_recall(client: PowerContextClient, settings: PowerContextSettings) -> 
     try:
         modes = client.get_capabilities(binding, deadline=Deadline.after(limit)).search_modes
         yield check_search(modes, settings)
-        started = time.monotonic()
-        client.prepare_context(binding, "powercontext doctor", deadline=Deadline.after(limit))
-        yield Finding("ok", "recall", f"{(time.monotonic() - started) * 1000:.0f} ms of {limit * 1000:.0f} ms")
+        deadline = Deadline.after(limit)
+        client.prepare_context(binding, "powercontext doctor", deadline=deadline)
+        took = f"{(limit - deadline.left()) * 1000:.0f} ms of {limit * 1000:.0f} ms"
+        slow = deadline.left() < limit / 2
+        yield Finding("warning" if slow else "ok", "recall", f"{took}: a busier moment may be over the limit; look into the server's load" if slow else took)
     except PowerContextError as error:
         yield Finding("failed", "server", remedy_for(error))
 

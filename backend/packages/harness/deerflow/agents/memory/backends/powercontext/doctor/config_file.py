@@ -1,0 +1,67 @@
+"""DeerFlow's config.yaml as DeerFlow reads it: variables resolved, strings taken for booleans as its models take them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from ..errors import PowerContextConfigurationError
+
+_TRUTH = TypeAdapter(bool)
+
+
+def read_config(path: Path) -> Mapping[str, Any]:
+    """Return DeerFlow's config.yaml, read within a moment whatever ``path`` is.
+
+    Raises:
+        PowerContextConfigurationError: It cannot be read; the message says why and where, and quotes nothing of it.
+    """
+    import yaml  # DeerFlow has it; the backend itself needs none
+
+    problem = "is not a mapping"
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise PowerContextConfigurationError(f"{path} is not a file; name DeerFlow's config.yaml with --config")
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if isinstance(content, Mapping):
+            return content
+    except FileNotFoundError:
+        problem = "is not there"
+    except OSError:
+        problem = "cannot be read by this user"
+    except UnicodeError:
+        problem = "is not UTF-8"
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = f"is not valid YAML, at line {mark.line + 1}, column {mark.column + 1}" if mark else "is not valid YAML"
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):  # PyYAML lets through what its constructors raise
+        problem = "is not valid YAML"
+    raise PowerContextConfigurationError(f"{path} {problem}; name DeerFlow's config.yaml with --config")
+
+
+def resolved(value: Any) -> Any:
+    """Return ``value`` with every string that starts with ``$`` replaced by that variable, as DeerFlow does.
+
+    Raises:
+        PowerContextConfigurationError: A variable is not set, so DeerFlow does not start; the message names it.
+    """
+    if isinstance(value, str) and value.startswith("$"):
+        if (found := os.environ.get(value[1:])) is None:
+            raise PowerContextConfigurationError(f"{value} is in config.yaml and not set, so DeerFlow does not start: set it, or write the value")
+        return found
+    if isinstance(value, Mapping):
+        return {key: resolved(item) for key, item in value.items()}
+    return [resolved(item) for item in value] if isinstance(value, list) else value
+
+
+def is_true(value: object) -> bool | None:
+    """Return what DeerFlow's models make of ``value`` where they want a boolean, or ``None`` if they refuse it."""
+    try:
+        return _TRUTH.validate_python(value)
+    except ValidationError:
+        return None
