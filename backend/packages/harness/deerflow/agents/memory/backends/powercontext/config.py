@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, Final, Literal, cast
 
 from pydantic import (
@@ -239,6 +238,8 @@ def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
 
 
 def _unknown(variable: str) -> str:
+    from difflib import get_close_matches  # 8 ms that only a slip is worth
+
     meant = get_close_matches(variable, VARIABLES, n=1, cutoff=0.75)
     known = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(VARIABLES)}"
     return f"{variable} is not a setting of this backend; {known}"
