@@ -9,11 +9,10 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 from powercontext_support import OWNER
-from pydantic import SecretStr
 
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextStatusError, PowerContextTimeoutError
 from deerflow.agents.memory.backends.powercontext.models import PreparedContext, Readiness, Scope, ServerInfo
-from deerflow.agents.memory.backends.powercontext.people import Binding, People
+from deerflow.agents.memory.backends.powercontext.people import Entry, People
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -32,7 +31,7 @@ PREPARED = st.fixed_dictionaries(
 
 def people(owner: str) -> People:
     """Return who may use a Scope if ``owner`` is the only one."""
-    return People({owner: Binding(1, 1, SecretStr("scp_1"), None)})
+    return People([Entry(owner, "scp_1")], None)
 
 
 @given(

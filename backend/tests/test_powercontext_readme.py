@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deerflow.agents.memory.backends import powercontext
-from deerflow.agents.memory.backends.powercontext.config import VARIABLES, PowerContextSettings
+from deerflow.agents.memory.backends.powercontext.config import VARIABLES, PowerContextSettings, told_about
 
 README = Path(powercontext.__file__).parent / "README.md"
 
@@ -15,7 +15,7 @@ def settings_table() -> str:
     lines = ["| variable | default | meaning |", "|---|---|---|"]
     for variable, name in VARIABLES.items():
         setting = PowerContextSettings.model_fields[name]
-        default = "required" if setting.is_required() else "required, but on this machine" if setting.default is None else f"`{setting.default}`"
+        default = "required" if setting.is_required() else told_about(name)["required"] or ("none" if setting.default is None else f"`{setting.default}`")
         lines.append(f"| `{variable}` | {default} | {setting.description} |")
     return "\n".join(lines)
 

@@ -9,166 +9,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast
+from dataclasses import dataclass
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    PrivateAttr,
-    SecretStr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import ValidationError
 
-from .declaring import Seconds, Whole, setting
+from .bindings_file import parse, read_file
 from .errors import PowerContextConfigurationError
-from .identifiers import is_owner_id, is_scope_id, is_token
-from .people import Binding, People
-from .transport.endpoint import Endpoint, find_endpoint, is_loopback, server_url
+from .people import Entry, People
+from .settings import ENVIRONMENT_PREFIX, VARIABLES, PowerContextSettings, needs_token, told_about
+from .transport.endpoint import find_endpoint, server_url
 from .transport.forking import in_forked_children
 
-ENVIRONMENT_PREFIX: Final = "POWERCONTEXT_DEERFLOW_"
-
-
-class PowerContextSettings(BaseModel):
-    """The validated settings. Token, owner and Scope show in no ``repr``, dump or pickle, and the URL in no ``repr``."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
-
-    base_url: str = setting(
-        "where PowerContext answers",
-        "must be https://…, or http:// to this machine only (localhost, 127.0.0.0/8, [::1]); a path is allowed, but no user name, query or fragment",
-        yaml=("url", "server_url", "endpoint"),
-        repr=False,
-    )
-    owner_user_id: SecretStr = setting(
-        "id of the one signed-in DeerFlow user whose memory this is",
-        "must be the id of a signed-in DeerFlow user as DeerFlow's user table has it: nothing around it, such as quotes, spaces or a comment, "
-        "no variable that is not filled in, no e-mail address, no sign that does not show; and not `default`, which is what DeerFlow calls a caller it does not know",
-        yaml=("user_id", "owner"),
-    )
-    scope_id: SecretStr = setting(
-        "id of an existing PowerContext Scope",
-        "must be the id of a PowerContext Scope, 1 to 256 characters: nothing around it, such as quotes, spaces or a comment, and no variable that is not filled in",
-        yaml=("scope",),
-    )
-    token: SecretStr | None = setting(
-        "PowerContext's bearer token",
-        "must be printable ASCII without white space or quotes (look for a stray space, a line end, a variable that is not filled in), and may be left out only if PowerContext is on this machine",
-        yaml=("api_key", "api_key_env", "api_token"),
-        default=None,
-        validate_default=True,
-    )
-    max_bytes: Whole = setting(
-        "budget of recalled text in UTF-8 bytes; below 1000 hardly any memory fits",
-        "must be a whole number from 512 to 32768, such as 8000",
-        yaml=("max_injection_chars", "max_injection_tokens"),
-        default=8000,
-        ge=512,
-        le=32768,
-    )
-    recall_query: Literal["focused", "full"] = setting(
-        "what of a request is searched for: its content words, or all of it (for servers that search vectors)",
-        "must be `focused` or `full`",
-        yaml=("query",),
-        default="focused",
-    )
-    recall_timeout_seconds: Seconds = setting(
-        "limit of a whole recall in seconds; DeerFlow gives up at 5",
-        "must be a number over 0 and at most 4, such as 2.0",
-        yaml=("timeout", "timeout_seconds", "connect_timeout_seconds"),
-        default=2.0,
-        gt=0,
-        le=4,
-    )
-    remember_timeout_seconds: Seconds = setting(
-        "limit of each step of a save in seconds; a whole save ends before 28",
-        "must be a number over 0, such as 5.0",
-        default=5.0,
-        gt=0,
-    )
-    capture: Literal["off", "user", "turns"] = setting(
-        "whether conversations are sent to be learned from: not at all, what their owner writes, or that and the final answers",
-        "must be `off`, `user` or `turns`",
-        yaml=("capture_mode",),
-        default="off",
-    )
-    capture_max_entries: Whole = setting(
-        "how many captured messages may wait to be sent",
-        "must be a whole number from 1 to 1000000, such as 10000",
-        default=10_000,
-        ge=1,
-        le=1_000_000,
-    )
-    capture_max_bytes: Whole = setting(
-        "how many bytes of captured text may wait to be sent",
-        "must be a whole number from 1000000 to 999999999, such as 64000000",
-        default=64_000_000,
-        ge=1_000_000,
-    )
-    capture_max_days: Whole = setting(
-        "after how many days captured text that could not be sent is dropped",
-        "must be a whole number from 1 to 365, such as 30",
-        default=30,
-        ge=1,
-        le=365,
-    )
-
-    _endpoint: Endpoint = PrivateAttr()
-    _people: People = PrivateAttr()
-
-    def __getstate__(self) -> dict[Any, Any]:
-        raise TypeError("PowerContextSettings holds a token and cannot be pickled")
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """The server, and the way to it."""
-        return self._endpoint
-
-    @property
-    def people(self) -> People:
-        """Who may use which Scope."""
-        return self._people
-
-    @field_validator("base_url")
-    @classmethod
-    def _check_base_url(cls, value: str) -> str:
-        if server_url(value) is None:
-            raise ValueError
-        return value
-
-    @field_validator("owner_user_id", "scope_id")
-    @classmethod
-    def _check_identifier(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
-        fits = is_owner_id if info.field_name == "owner_user_id" else is_scope_id
-        if not fits(value.get_secret_value()):
-            raise ValueError
-        return value
-
-    @field_validator("token")
-    @classmethod
-    def _check_token(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if value is None:
-            url = server_url(info.data.get("base_url"))
-            if url is not None and not is_loopback(url):
-                raise ValueError
-        elif not is_token(value.get_secret_value()):
-            raise ValueError
-        return value
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Derive what is no variable of its own."""
-        self._people = People({self.owner_user_id.get_secret_value(): Binding(1, 1, self.scope_id, self.token)})
-
-
-VARIABLES: Final = {ENVIRONMENT_PREFIX + name.upper(): name for name in PowerContextSettings.model_fields}
-"""The environment's variables, each with the setting it gives."""
-
-
-def told_about(name: str) -> dict[str, Any]:
-    """Return the ``remedy`` and the ``yaml`` names of a setting."""
-    return cast("dict[str, Any]", PowerContextSettings.model_fields[name].json_schema_extra)
+__all__ = ["ENVIRONMENT_PREFIX", "VARIABLES", "PowerContextSettings", "load_settings", "reset_settings", "told_about"]
 
 
 class _Snapshot:
@@ -220,7 +72,25 @@ def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
     """Return the settings, or the sentences about all that is wrong with them."""
     given = {variable: value for variable, value in os.environ.items() if variable.startswith(ENVIRONMENT_PREFIX)}
     faults = [_unknown(variable) for variable in given if variable not in VARIABLES]
-    values: dict[str, Any] = {name: given[variable] for variable, name in VARIABLES.items() if variable in given}
+    values = {name: given[variable] for variable, name in VARIABLES.items() if variable in given}
+    twice = [name for name in ("owner_user_id", "scope_id") if "bindings_file" in values and values.pop(name, None) is not None]
+    faults += [f"{_variable(name)} and {_variable('bindings_file')} both say whose memory this is: remove one of the two" for name in twice]
+    settings, more = read_settings(values)
+    bindings = _Bindings.of(values)
+    faults += [*more, *bindings.faults]
+    if faults or settings is None:
+        return None, faults
+    entries = bindings.entries
+    if settings.owner_user_id is not None and settings.scope_id is not None:
+        entries = [Entry(settings.owner_user_id.get_secret_value(), settings.scope_id.get_secret_value())]
+    settings._people = People(entries, settings.token)
+    settings._bindings_are_open = bindings.open_to_others
+    return settings, []
+
+
+def read_settings(values: Mapping[str, str]) -> tuple[PowerContextSettings | None, list[str]]:
+    """Return the settings of ``values``, without people, or the sentences about all that is wrong with them."""
+    faults = []
     settings = endpoint = None
     try:
         url = server_url(values.get("base_url"))
@@ -230,11 +100,37 @@ def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
     try:
         settings = PowerContextSettings.model_validate(values)
     except ValidationError as error:
-        faults += [_sentence(str(fault["loc"][0]), given) for fault in error.errors(include_input=False, include_context=False, include_url=False)]
+        faults += [_sentence(str(fault["loc"][0]), values) for fault in error.errors(include_input=False, include_context=False, include_url=False)]
     if faults or settings is None or endpoint is None:
         return None, faults
     settings._endpoint = endpoint
     return settings, []
+
+
+@dataclass(frozen=True, repr=False)
+class _Bindings:
+    """What the bindings file came to."""
+
+    entries: list[Entry]
+    faults: list[str]
+    open_to_others: bool = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> _Bindings:
+        """Read the file, if there is to be one, however wrong the other settings are."""
+        path = values.get("bindings_file")
+        if path is None or not os.path.isabs(path):
+            return cls([], [])
+        try:
+            file = read_file(path)
+        except PowerContextConfigurationError as error:
+            problem = str(error)
+        else:
+            entries, faults = parse(file.content, token_needed=needs_token(values.get("base_url")) and "token" not in values)
+            if not entries and not faults:
+                faults = ["the file has no binding; add a person"]
+            return cls(entries, [f"{_variable('bindings_file')}: {fault}" for fault in faults], file.open_to_others)
+        return cls([], [f"{_variable('bindings_file')}: the file cannot be used: {problem}"])
 
 
 def _unknown(variable: str) -> str:
@@ -245,7 +141,10 @@ def _unknown(variable: str) -> str:
     return f"{variable} is not a setting of this backend; {known}"
 
 
+def _variable(name: str) -> str:
+    return ENVIRONMENT_PREFIX + name.upper()
+
+
 def _sentence(name: str, given: Mapping[str, str]) -> str:
-    variable = ENVIRONMENT_PREFIX + name.upper()
-    problem = "" if variable in given else f"is not set ({PowerContextSettings.model_fields[name].description}); it "
-    return f"{variable} {problem}{told_about(name)['remedy']}"
+    problem = "" if name in given else f"is not set ({PowerContextSettings.model_fields[name].description}); it "
+    return f"{_variable(name)} {problem}{told_about(name)['remedy']}"

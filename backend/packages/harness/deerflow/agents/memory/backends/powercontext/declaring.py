@@ -26,13 +26,14 @@ Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A number of seconds, with a point if it has a fraction."""
 
 
-def setting(meaning: str, remedy: str, *, yaml: tuple[str, ...] = (), **limits: Any) -> Any:
+def setting(meaning: str, remedy: str, *, yaml: tuple[str, ...] = (), required: str = "", **limits: Any) -> Any:
     """Declare a setting.
 
     Args:
         meaning: For the table in the README, and for whoever left it out.
         remedy: What a wrong value is told, after the variable's name.
+        required: When it may not be left out, for one that is required at times only.
         yaml: Names under which people look for it in ``memory.backend_config``, beside its own.
         limits: Default and limits, as for ``pydantic.Field``.
     """
-    return Field(description=meaning, json_schema_extra={"remedy": remedy, "yaml": list(yaml)}, **limits)
+    return Field(description=meaning, json_schema_extra={"remedy": remedy, "yaml": list(yaml), "required": required}, **limits)

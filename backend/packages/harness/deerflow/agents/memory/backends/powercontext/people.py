@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeGuard
 
@@ -18,6 +18,23 @@ def is_usable_user_id(user_id: object) -> TypeGuard[str]:
     equality), nor ``default``: DeerFlow's stand-in for a missing identity.
     """
     return type(user_id) is str and user_id != "" and user_id == user_id.strip() and user_id != "default"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Entry:
+    """What the operator wrote for one person.
+
+    Attributes:
+        owner_user_id: The person's DeerFlow user id.
+        scope_id: The Scope's id.
+        token: The person's own bearer token; ``None`` for the one of everybody without.
+        shared: Whether another person may have the same Scope.
+    """
+
+    owner_user_id: str
+    scope_id: str
+    token: str | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,8 +66,9 @@ class Binding:
 class People:
     """The people this process serves, each with one binding. Never changes."""
 
-    def __init__(self, bindings: Mapping[str, Binding]) -> None:
-        self._bindings = dict(bindings)
+    def __init__(self, entries: Sequence[Entry], token: SecretStr | None) -> None:
+        """Bind each person of ``entries``, which have passed the rules; ``token`` is for those without one of their own."""
+        self._bindings = {entry.owner_user_id: Binding(position, len(entries), SecretStr(entry.scope_id), token if entry.token is None else SecretStr(entry.token)) for position, entry in enumerate(entries, 1)}
 
     def __repr__(self) -> str:
         return f"People({len(self._bindings)})"
@@ -64,6 +82,15 @@ class People:
     def unlike_deerflows_ids(self) -> list[Binding]:
         """The bindings of people whose id has not the shape of DeerFlow's."""
         return [binding for user_id, binding in self._bindings.items() if not has_the_shape_of_deerflows_ids(user_id)]
+
+    def without_a_binding(self, user_ids: Sequence[str]) -> list[int]:
+        """Return which of ``user_ids`` have no binding, by their numbers, from 1."""
+        return [number for number, user_id in enumerate(user_ids, 1) if self.binding_of(user_id) is None]
+
+    def missing_from(self, user_ids: Collection[str]) -> list[Binding]:
+        """Return the bindings of people who are not among ``user_ids``."""
+        known = set(user_ids)
+        return [binding for user_id, binding in self._bindings.items() if user_id not in known]
 
     def binding_of(self, user_id: object) -> Binding | None:
         """Return the binding of the person whose id is exactly ``user_id``, or ``None``.
