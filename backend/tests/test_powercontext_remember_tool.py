@@ -6,7 +6,10 @@ import asyncio
 import hashlib
 import json
 import logging
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -146,24 +149,72 @@ def test_a_lost_reply_is_unknown_and_asks_not_to_try_again(load_tool: LoadTool, 
     }
 
 
-def test_a_cancelled_save_is_logged_as_unknown_and_frees_the_loop(load_tool: LoadTool, powercontext_scripted: StartScripted, caplog: pytest.LogCaptureFixture) -> None:
+async def cancel_when(begun: threading.Event, tool: Any) -> None:
+    """Call the tool, and cancel the call once ``begun`` is set; the loop goes on meanwhile."""
+    save = asyncio.create_task(plugins.call_tool(tool, {"text": TEXT, "kind": "fact"}, {"user_id": OWNER}))
+    while not begun.is_set():
+        await asyncio.sleep(0.01)
+    save.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await save
+
+
+def test_a_save_cancelled_before_its_write_writes_nothing_and_claims_nothing(load_tool: LoadTool, powercontext_scripted: StartScripted, caplog: pytest.LogCaptureFixture) -> None:
+    looked_up, cancelled = threading.Event(), threading.Event()
+
+    def find_late(request: Request, peer: Peer) -> bytes:
+        looked_up.set()
+        cancelled.wait(20)
+        return answer(request, peer)
+
+    server = powercontext_scripted(find_late)
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(cancel_when(looked_up, load_tool(server.base_url)))
+        cancelled.set()
+        wait_for_log(caplog, "PowerContext save, cancelled: NotSaved.")
+    assert [request.path for request in server.requests] == ["/v1/memory/search"]
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def test_a_save_cancelled_during_a_write_that_never_ends_is_logged_as_unknown(load_tool: LoadTool, powercontext_scripted: StartScripted, caplog: pytest.LogCaptureFixture) -> None:
+    written = threading.Event()
+
+    def hang_in_write(request: Request, peer: Peer) -> bytes | None:
+        if request.path == "/v1/memory/remember":
+            written.set()
+            peer.hang()
+        return answer(request, peer)
+
+    server = powercontext_scripted(hang_in_write)
+    asyncio.run(cancel_when(written, load_tool(server.base_url, remember_timeout_seconds="0.5")))
+    wait_for_log(caplog, "A save was cancelled after its write had begun; whether it is stored is unknown.")
+    assert [request.path for request in server.requests] == ["/v1/memory/search", "/v1/memory/remember"]
+
+
+def wait_for_log(caplog: pytest.LogCaptureFixture, line: str) -> None:
+    until = time.monotonic() + 20
+    while line not in caplog.messages:
+        assert time.monotonic() < until, caplog.messages
+        time.sleep(0.01)
+
+
+def test_eight_stuck_saves_cost_a_stranger_on_the_hosts_pool_nothing(load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(lambda request, peer: peer.hang())
-    tool = load_tool(server.base_url, remember_timeout_seconds="0.5")
+    tool = load_tool(server.base_url)
 
-    async def cancel() -> int:
-        save = asyncio.create_task(plugins.call_tool(tool, {"text": TEXT, "kind": "fact"}, {"user_id": OWNER}))
-        ticks = 0
-        for _ in range(10):
+    async def stranger() -> tuple[str, list[bool]]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(6))
+        saves = [asyncio.create_task(plugins.call_tool(tool, {"text": f"{TEXT} {number}", "kind": "fact"}, {"user_id": OWNER})) for number in range(8)]
+        while len(server.requests) < 8:
             await asyncio.sleep(0.01)
-            ticks += 1
-        save.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await save
-        return ticks
+        answered = await asyncio.to_thread(lambda: "served")
+        done = [save.done() for save in saves]
+        for save in saves:
+            save.cancel()
+        await asyncio.gather(*saves, return_exceptions=True)
+        return answered, done
 
-    assert asyncio.run(cancel()) == 10
-    [record] = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert "whether it is stored is unknown" in record.getMessage()
+    assert asyncio.run(stranger()) == ("served", [False] * 8)
 
 
 class August:

@@ -8,18 +8,18 @@ from typing import Self
 
 
 class Deadline:
-    """The point in time at which a call ends, whatever it is doing, and whether it was cancelled before.
+    """The point in time at which a call ends, whatever it is doing; whether it was cancelled before, and whether it wrote.
 
     Attributes:
         at: The point on ``time.monotonic()``.
     """
 
-    __slots__ = ("_cancelled", "_origin", "at")
+    __slots__ = ("_cancelled", "_origin", "_wrote", "at")
 
     def __init__(self, at: float, origin: Deadline | None = None) -> None:
         self.at = at
         self._origin: Deadline = origin or self
-        self._cancelled = False
+        self._cancelled = self._wrote = False
 
     @classmethod
     def after(cls, seconds: float) -> Self:
@@ -40,6 +40,15 @@ class Deadline:
     def cancel(self) -> None:
         """Let no further exchange of this call begin; one under way goes on."""
         self._origin._cancelled = True
+
+    def write_begins(self) -> None:
+        """Note that from now on the server may have received a write of this call."""
+        self._origin._wrote = True
+
+    @property
+    def wrote(self) -> bool:
+        """Whether the server may have received a write of this call."""
+        return self._origin._wrote
 
     @property
     def cancelled(self) -> bool:

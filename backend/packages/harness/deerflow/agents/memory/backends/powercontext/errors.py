@@ -48,6 +48,12 @@ class PowerContextCancelledError(PowerContextError):
     may_have_been_sent = False
 
 
+class PowerContextBusyError(PowerContextError):
+    """Too many calls at a time: none of our threads came free for this one. It was never sent."""
+
+    may_have_been_sent = False
+
+
 class PowerContextOutboxError(PowerContextError):
     """The outbox of capture cannot be used; the message says why and what to do. Nothing was queued.
 

@@ -217,7 +217,10 @@ class PowerContextMemoryManager(MemoryManager):
         return True if self._capture is None else self._capture.flush(timeout)
 
     def close(self) -> None:
-        """Close the connections. Calls under way end within their own limit, later ones return ``""``. Idempotent."""
+        """Close the connections. Calls under way end with their step, later recalls return ``""``. Idempotent."""
+        from .tools.threads import cancel_calls
+
         if self._capture is not None:
             self._capture.close()
         self._client.close()
+        cancel_calls()

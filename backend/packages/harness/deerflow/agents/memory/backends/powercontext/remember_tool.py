@@ -6,16 +6,17 @@ Enabled by ``plugins: [{use: "deerflow.agents.memory.backends.powercontext.remem
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 
 from .config import PowerContextSettings, load_settings
+from .deadline import Deadline
 from .diagnostics import describe
-from .errors import PowerContextConfigurationError
+from .errors import PowerContextBusyError, PowerContextCancelledError, PowerContextConfigurationError
 from .people import People
 from .tools.outcomes import KINDS, MAX_TEXT_BYTES, AlreadySaved, NotSaved, Outcome, Saved, Unknown, normalize
 from .tools.saving import Saver
+from .tools.threads import CALL_SECONDS, run
 
 logger = logging.getLogger(__name__)
 
@@ -103,21 +104,21 @@ async def _remember(saver: Saver, people: People, payload: Mapping[str, Any], co
     Raises:
         ToolException: It is not saved; the text says why.
     """
-    from asyncio import CancelledError, to_thread
-
     from langchain_core.tools import ToolException
 
     binding = people.binding_of(getattr(getattr(context, "principal", None), "user_id", None))
     if binding is None:
         raise ToolException("Not saved: this memory belongs to another user.")
     kind, text = payload.get("kind"), payload.get("text")
-    started = time.monotonic()
+    deadline = Deadline.after(CALL_SECONDS)
+    outcome: Outcome
     try:
-        outcome = await to_thread(saver.save, binding, kind, text)
-    except CancelledError:
-        logger.warning("A save was cancelled after %.0f ms; whether it is stored is unknown.", (time.monotonic() - started) * 1000)
-        raise
-    _log(outcome, time.monotonic() - started)
+        outcome = await run(lambda: saver.save(binding, kind, text, deadline=deadline), deadline=deadline, abandoned=_log_abandoned)
+    except PowerContextBusyError as error:
+        outcome = NotSaved("busy", error)
+    except PowerContextCancelledError as error:
+        outcome = NotSaved("shutdown", error)
+    _log(outcome, CALL_SECONDS - deadline.left())
     if isinstance(outcome, NotSaved):
         raise ToolException(f"Not saved: {_explain(outcome, text)}")
     return _result(outcome)
@@ -128,6 +129,14 @@ def _log(outcome: Outcome, elapsed_seconds: float) -> None:
         logger.warning("PowerContext save: %s. %s.", "not saved" if isinstance(outcome, NotSaved) else "unknown", describe(outcome.error, elapsed_seconds))
     else:
         logger.debug("PowerContext save: %s, %.0f ms.", type(outcome).__name__, elapsed_seconds * 1000)
+
+
+def _log_abandoned(outcome: Outcome) -> None:
+    """Log what a save came to that nobody waits for any more, because its run was cancelled or the process ends."""
+    if isinstance(outcome, Unknown):
+        logger.warning("A save was cancelled after its write had begun; whether it is stored is unknown.")
+    else:
+        logger.debug("PowerContext save, cancelled: %s.", type(outcome).__name__)
 
 
 def _result(outcome: Saved | AlreadySaved | Unknown) -> dict[str, Any]:
@@ -152,6 +161,8 @@ def _explain(outcome: NotSaved, text: Any) -> str:
         "unknown_kind": f"the kind must be one of {', '.join(KINDS)}.",
         "token": "the memory server refuses the access token; the operator has to check it.",
         "scope": "the memory server does not have the configured Scope; the operator has to check it.",
+        "busy": "the memory server is so slow that too many saves wait for it; it can be tried again later.",
+        "shutdown": "DeerFlow is shutting down; it can be tried again when it is back.",
         "unreachable": "the memory server cannot be reached; it can be tried again later.",
         "overloaded": "the memory server is overloaded; it can be tried again in a moment.",
         "refused": "the memory server does not accept it; the operator finds the reason in the log.",

@@ -21,7 +21,7 @@ KINDS: Final = ("fact", "preference", "decision", "constraint", "convention")
 MAX_TEXT_BYTES: Final = 8192
 """The API's limit of ``text``: UTF-8 bytes, after NFC and strip (1.4.1 and 1.2.0)."""
 
-Reason = Literal["empty", "too_long", "not_unicode", "unknown_kind", "token", "scope", "unreachable", "overloaded", "refused"]
+Reason = Literal["empty", "too_long", "not_unicode", "unknown_kind", "token", "scope", "busy", "shutdown", "unreachable", "overloaded", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,8 @@ def reason_of(error: PowerContextError) -> Reason:
         return "token"
     if isinstance(error, PowerContextScopeNotFoundError):
         return "scope"
-    if isinstance(error, PowerContextConnectionError | PowerContextCancelledError | PowerContextTimeoutError):
+    if isinstance(error, PowerContextCancelledError):
+        return "shutdown"
+    if isinstance(error, PowerContextConnectionError | PowerContextTimeoutError):
         return "unreachable"
     return "overloaded" if isinstance(error, PowerContextStatusError) and error.code == "server_overloaded" else "refused"

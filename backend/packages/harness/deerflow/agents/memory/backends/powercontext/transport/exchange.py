@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import httpcore
@@ -106,7 +106,7 @@ class Transport:
         """
         if self.closed or deadline.cancelled:
             raise PowerContextCancelledError("cancelled before it was sent", operation=request.operation)
-        body = _RequestBody(request.content or b"")
+        body = _RequestBody(request.content or b"", deadline.write_begins if request.writes else None)
         failure: PowerContextError
         try:
             with _quiet:
@@ -147,12 +147,15 @@ class Transport:
 class _RequestBody:
     """The body to send, remembering whether httpcore asked for it. Until then the server has no request it could act on."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, on_taken: Callable[[], None] | None) -> None:
         self._content = content
+        self._on_taken = on_taken
         self.taken = False
 
     def __iter__(self) -> Iterator[bytes]:
         self.taken = True
+        if self._on_taken is not None:
+            self._on_taken()
         yield self._content
 
 
