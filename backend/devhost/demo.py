@@ -10,7 +10,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -45,10 +46,61 @@ plugins:
 """
 
 
+class Interrupt:
+    """Ctrl-C and SIGTERM: they raise ``KeyboardInterrupt``, once, but not while an event loop runs.
+
+    ``asyncio.Runner`` would cancel the call under way. One that ends just then has nothing to cancel, and a tool answers
+    a cancelled call: either way the story would go on. And a loop that an exception leaves at any moment may not close.
+    """
+
+    def __init__(self) -> None:
+        self._held = self._noted = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # a second one would disturb the cleaning up
+        self._noted = True
+        if not self._held:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold an interrupt back until the end of the block."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._noted:
+            raise KeyboardInterrupt
+
+
+class Calls:
+    """The host's event loop. An interrupt comes after the call under way, which takes seconds at most."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self._interrupt = interrupt
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Calls:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._interrupt.held():
+            self._runner.close()
+
+    def run(self, call: Coroutine[Any, Any, Any]) -> Any:
+        """Return what ``call`` returns."""
+        with self._interrupt.held():
+            return self._runner.run(call)
+
+
 class Demo:
     """Runs the story and counts what did not happen as it should."""
 
-    def __init__(self, server: RealServer, relay: Relay, scope_id: str, runner: asyncio.Runner) -> None:
+    def __init__(self, server: RealServer, relay: Relay, scope_id: str, runner: Calls) -> None:
         self.runner = runner
         self.server = server
         self.relay = relay
@@ -156,7 +208,7 @@ class Demo:
         self.check("a save says that it is none", status == "error")
 
 
-def timed_turn(runner: asyncio.Runner, conversation: Conversation, text: str) -> tuple[list[dict[str, str]], float]:
+def timed_turn(runner: Calls, conversation: Conversation, text: str) -> tuple[list[dict[str, str]], float]:
     """Return a turn's messages and how long it took, in milliseconds."""
     started = time.perf_counter()
     messages = runner.run(conversation.turn(text))
@@ -180,15 +232,9 @@ def configure(folder: Path, base_url: str, token: str, scope_id: str) -> PowerCo
     return manager
 
 
-def stop_on_termination(_number: int, _frame: FrameType | None) -> None:
-    """Unwind on SIGTERM as on Ctrl-C, so that the server is stopped."""
-    raise KeyboardInterrupt
-
-
 def main() -> int:
     """Run the demo; return 0 only if everything it shows was checked and held."""
-    signal.signal(signal.SIGTERM, stop_on_termination)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupt = Interrupt()
     logging.basicConfig(level=logging.INFO, format="   log    %(levelname)s %(message)s", stream=sys.stdout)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     executable = find_executable()
@@ -198,7 +244,7 @@ def main() -> int:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="powercontext-demo-") as name:
         print("Starting a real PowerContext server (SQLite, bearer token) on loopback ...", flush=True)
-        with RealServer(Path(name), executable=executable) as server, Relay(server.base_url) as relay, asyncio.Runner() as runner:
+        with RealServer(Path(name), executable=executable) as server, Relay(server.base_url) as relay, Calls(interrupt) as runner:
             version = server.request("GET", "/v1/server-info").json()["package_version"]
             print(f"PowerContext {version} is ready on port {server.port}, after {time.perf_counter() - started:.1f} s.")
             scope_id = server.create_scope("Order service")

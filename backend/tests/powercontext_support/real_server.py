@@ -15,7 +15,7 @@ from types import TracebackType
 
 import httpx
 
-START_LIMIT_SECONDS = 60.0
+START_LIMIT_SECONDS = 110.0
 TOKEN = "loopback-test-token"
 
 
