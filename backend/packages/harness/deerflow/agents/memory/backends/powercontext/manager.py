@@ -13,6 +13,7 @@ from .deadline import Deadline
 from .diagnostics import RecallLog, check_server, describe, settings_warnings, sign_in_problem
 from .errors import PowerContextConfigurationError
 from .host import NO_QUERY, MemoryManager, ReadError, host_forwards_query
+from .host_tags import without_host_tags
 from .people import is_usable_user_id
 from .unconfigured import UnconfiguredMemoryManager
 from .yaml_config import ReadPolicy, parse_backend_config, reads_are_fatal
@@ -138,7 +139,7 @@ class PowerContextMemoryManager(MemoryManager):
             failure = type(error).__name__
         else:
             self._recall_log.succeeded(len(context.encode()), time.monotonic() - started)
-            return context
+            return without_host_tags(context)
         if self._read_policy == "fail_open":
             return ""
         raise ReadError(f"PowerContext recall failed: {failure}")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from .config import PowerContextSettings, load_settings
 from .deadline import Deadline
 from .diagnostics import describe
 from .errors import PowerContextBusyError, PowerContextCancelledError, PowerContextConfigurationError
+from .host_tags import result_without_host_tags
 from .people import People
 from .tools.outcomes import KINDS, MAX_TEXT_BYTES, AlreadySaved, NotSaved, Outcome, Saved, Unknown, normalize
 from .tools.saving import Saver
@@ -86,7 +87,7 @@ def _contribution(settings: PowerContextSettings) -> Any:
     saver = Saver(settings)
 
     async def remember(payload: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        return await _remember(saver, settings.people, payload, context)
+        return cast("dict[str, Any]", result_without_host_tags(await _remember(saver, settings.people, payload, context)))
 
     tool = ModelTool(name="remember", description=DESCRIPTION, input_schema=INPUT_SCHEMA, handler=remember)
     return PluginContribution(
