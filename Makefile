@@ -32,9 +32,8 @@ test-servers: install .venv-1.2.0/installed ## Run the tests of both generations
 	@.venv-1.2.0/bin/pip install --quiet --disable-pip-version-check -r requirements-server-1.2.0.txt
 	@touch $@
 
-test-host: ## Run our tests inside a DeerFlow checkout, after `make apply`: DEERFLOW=folder, HOST_PYTHON=its Python
-	@cd "$(DEERFLOW_CHECKOUT)/backend" && POWERCONTEXT_TEST_SERVER="$(CURDIR)/$(BIN)/powercontext" \
-		"$(or $(HOST_PYTHON),.venv/bin/python)" -m pytest -q -rs tests/test_powercontext_*.py tests/blocking_io/test_powercontext_*.py
+test-host: install ## Run our tests inside a DeerFlow checkout, after `make apply`: DEERFLOW=folder, HOST_PYTHON=its Python, ARGS=for pytest
+	@$(BIN)/python backend/scripts/host_tests.py $(if $(HOST_PYTHON),--python "$(HOST_PYTHON)") -- "$(DEERFLOW_CHECKOUT)" $(ARGS)
 
 doctor: $(if $(DEERFLOW),,install) ## Diagnose a set-up: DEERFLOW=folder for a DeerFlow checkout, else the environment here and CONFIG=config.yaml
 ifdef DEERFLOW
@@ -86,4 +85,4 @@ format: install ## Format the code
 	@$(BIN)/ruff check --quiet --fix $(SOURCES)
 
 clean: ## Remove .venv and caches
-	rm -rf .venv .venv-1.2.0 .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-1.2.0 .venv-host-tests .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -82,6 +83,32 @@ def test_a_short_audit_finds_no_false_claim() -> None:
     assert "the reply was cut at 5 offsets" in output
     assert "17 saves of " in output
     assert output.rstrip().endswith("Every claim holds.")
+
+
+def test_a_checkout_without_our_tests_is_told_to_apply_them_first(tmp_path: Path) -> None:
+    done = run_host_tests(str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr == f"error: The backend's tests are not in {tmp_path}. Put them there first: make apply DEERFLOW={tmp_path}\n"
+
+
+def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "backend/tests/powercontext_support").mkdir(parents=True)
+    done = run_host_tests(str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {tmp_path}/backend/.venv/bin/python cannot be run (No such file or directory). Run DeerFlow's own")
+
+
+def test_a_python_that_finds_no_such_deerflow_is_named(tmp_path: Path) -> None:
+    (tmp_path / "backend/tests/powercontext_support").mkdir(parents=True)
+    done = run_host_tests("--python", sys.executable, str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr == f"error: {sys.executable} cannot import this DeerFlow (ModuleNotFoundError: No module named 'deerflow'). Name the Python it runs with: HOST_PYTHON=\n"
+
+
+def run_host_tests(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, str(SCRIPTS.parent / "host_tests.py"), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=100)
 
 
 def test_a_section_replaces_only_itself(tmp_path: Path) -> None:
