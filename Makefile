@@ -47,7 +47,7 @@ endif
 abspath_of_deerflow = $(shell cd "$(DEERFLOW)" && pwd)
 HOST_PYTHON_OF_DOCTOR = $(or $(HOST_PYTHON),$(abspath_of_deerflow)/backend/.venv/bin/python)
 
-apply: ## Put the backend, its tests and its guide into a DeerFlow checkout: DEERFLOW=folder, ARGS=--dry-run or --force
+apply: ## Put the backend, its tests and its guide into a DeerFlow checkout: DEERFLOW=folder, ARGS=--dry-run, --force or --only-files
 	@$(PYTHON) backend/scripts/overlay apply $(ARGS) -- "$(DEERFLOW_CHECKOUT)"
 
 unapply: ## Take them out again: DEERFLOW=folder, ARGS=--dry-run or --force

@@ -42,7 +42,7 @@ def test_each_file_that_names_backends_names_this_one(project: Path, whole_check
 
 def test_a_text_stands_behind_what_it_is_like(project: Path, whole_checkout: Path) -> None:
     run(project, "apply", whole_checkout)
-    assert re.search(r"h/README\.md\)\.\n\nAn opt-in `powercontext` backend [^#]+\(docs/POWERCONTEXT\.md\)[^\n]*\n\nThe end\.\n\Z", text(whole_checkout, README))
+    assert re.search(r"h/README\.md\)\.\n\nAn opt-in `powercontext` backend [^#]+\(docs/POWERCONTEXT\.md\)(?:.*\n)+\nThe end\.\n\Z", text(whole_checkout, README))
     assert re.search(r"  one user\.\n- `powercontext/` - (?:.+\n)+\nText\.\n\n## PowerContext Backend\n\n[^#]+\n\n## Reference\n", text(whole_checkout, LIST))
     assert re.search(r"negative ones\.\n\nPowerContext is (?:.+\n)+\n#### Next\n", text(whole_checkout, GUIDANCE))
     assert re.search(r"  # backend_config:\n  #\n  # PowerContext example (?:  #.*\n|.+\n)+?  backend_config:\n    max: 1\n", text(whole_checkout, EXAMPLE))
@@ -187,6 +187,14 @@ def test_a_dry_run_shows_each_edit_and_makes_none(project: Path, whole_checkout:
     assert snapshot(whole_checkout) == before
     run(project, "apply", whole_checkout)
     assert "\n-An opt-in `powercontext` backend" in run(project, "unapply", whole_checkout, "--dry-run")
+
+
+def test_only_files_leaves_deerflows_own_files_alone(project: Path, whole_checkout: Path) -> None:
+    assert "0 of DeerFlow's own edited" in run(project, "apply", whole_checkout, "--only-files")
+    assert git(whole_checkout, "diff", "--name-only") == ""
+    run(project, "apply", whole_checkout)
+    assert "8 of DeerFlow's own edited" in run(project, "apply", whole_checkout, "--only-files")  # our texts out again
+    assert git(whole_checkout, "diff", "--name-only") == ""
 
 
 def test_an_edit_that_was_interrupted_can_be_taken_back(project: Path, whole_checkout: Path) -> None:

@@ -28,12 +28,12 @@ def say(*lines: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def run(command: str, checkout: Path, record_file: Path, *, force: bool, dry_run: bool) -> int:
+def run(command: str, checkout: Path, record_file: Path, *, force: bool, dry_run: bool, only_files: bool) -> int:
     """Apply or unapply, and say what was done; return 1 if a file was in the way, 0 otherwise."""
     host = read_host(checkout) if command == "apply" else None
     if host:
         say(f"{checkout}: {host}.", *[f"! {limit}" for limit in limits(host)])
-    record, files, edits = read_record(record_file), our_files() if host else {}, EDITS if host else ()
+    record, files, edits = read_record(record_file), our_files() if host else {}, EDITS if host and not only_files else ()
     wanted = {path: digest(content) for path, content in files.items()}
     paths = sorted(record.files | wanted)
     steps = {path: obstacle(checkout, path) or decide(checkout / path, record.files.get(path), wanted.get(path), force=force) for path in paths}
@@ -89,11 +89,13 @@ def main() -> int:
     parser.add_argument("checkout", help="the top folder of a DeerFlow checkout")
     parser.add_argument("--force", action="store_true", help="overwrite or remove also what is not ours or was changed by hand")
     parser.add_argument("--dry-run", action="store_true", help="say what would happen and change nothing")
+    parser.add_argument("--only-files", action="store_true", help="leave DeerFlow's own files alone: no README, no guidance, no example names the backend")
     arguments = parser.parse_args()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path that the terminal cannot show stops nothing
     try:
-        return run(arguments.command, *find_checkout(arguments.checkout), force=arguments.force, dry_run=arguments.dry_run)
+        checkout, record_file = find_checkout(arguments.checkout)
+        return run(arguments.command, checkout, record_file, force=arguments.force, dry_run=arguments.dry_run, only_files=arguments.only_files)
     except (InputError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

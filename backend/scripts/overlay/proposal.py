@@ -74,17 +74,8 @@ def shown_diff(file: Path, text: str, then: str) -> list[str]:
 
 def next_steps(checkout: Path, host: Host) -> list[str]:
     """Return what to do now in this checkout: numbered steps, the change of config.yaml before them."""
-    config = find_config(checkout)
-    text = config.read_text(encoding="utf-8", errors="replace") if config else ""
-    then = proposed(text, host) if config else None
-    if config is None:
-        shown, first = settings_for(host).splitlines(), f"Make {checkout}/config.yaml (in DeerFlow: `make config`), and put the lines above into it; replace its `memory:` section."
-    elif then is None:
-        shown, first = settings_for(host).splitlines(), f"Merge the lines above into {config}: replace its `memory:` section, and add to `plugins:`."
-    elif then == text or then == text + "\n":
-        shown, first = [], f"{config} needs no change."
-    else:
-        shown, first = shown_diff(config, text, then), f"Change {config} as shown above. It was not written to."
+    shown, first = _configuring(checkout, host)
+    folder = f'"{checkout}"' if " " in str(checkout) else str(checkout)
     python = "" if (checkout / "backend/.venv").exists() else " HOST_PYTHON=<the Python that DeerFlow runs with>"
     steps = [
         first,
@@ -93,12 +84,27 @@ def next_steps(checkout: Path, host: Host) -> list[str]:
         "     POWERCONTEXT_DEERFLOW_OWNER_USER_ID=<id of the signed-in user>\n"
         "     POWERCONTEXT_DEERFLOW_SCOPE_ID=<id of an existing PowerContext Scope>\n"
         "     POWERCONTEXT_DEERFLOW_TOKEN=<PowerContext's bearer token>",
-        f"Look for mistakes, here: make doctor DEERFLOW={_quoted(checkout)}{python}",
+        f"Look for mistakes, here: make doctor DEERFLOW={folder}{python}",
         "Restart the Gateway. The guide tells how, and all settings: docs/POWERCONTEXT.md",
-        f"Run the backend's tests there: make test-host DEERFLOW={_quoted(checkout)}{python}",
-        f"Take everything out again: make unapply DEERFLOW={_quoted(checkout)}",
+        f"Run the backend's tests there: make test-host DEERFLOW={folder}{python}",
+        f"Take everything out again, also before a `git pull` there, which does not like edited files: make unapply DEERFLOW={folder}",
     ]
     return [*shown, "", "Next:", *[f"  {number}. {step}" for number, step in enumerate(steps, 1)]]
+
+
+def _configuring(checkout: Path, host: Host) -> tuple[list[str], str]:
+    """Return what to show of config.yaml, and what to do with it."""
+    config = find_config(checkout)
+    block = settings_for(host).splitlines()
+    if config is None:
+        return block, f"Make {checkout}/config.yaml (in DeerFlow: `make config`), and put the lines above into it; replace its `memory:` section."
+    text = config.read_text(encoding="utf-8", errors="replace")
+    then = proposed(text, host)
+    if then is None:
+        return block, f"Merge the lines above into {config}: replace its `memory:` section, and add to `plugins:`."
+    if then in (text, text + "\n"):
+        return [], f"{config} needs no change."
+    return shown_diff(config, text, then), f"Change {config} as shown above. It was not written to."
 
 
 def _starts(lines: list[str], name: str) -> list[int]:
@@ -172,7 +178,3 @@ def _with_plugin(lines: list[str]) -> list[str]:
     if not items:
         return [*lines[:start], "plugins:", f"  {PLUGIN}", *lines[end:]]
     return [*lines[:end], f"{' ' * _indent(items[0])}{PLUGIN}", *lines[end:]]
-
-
-def _quoted(path: Path) -> str:
-    return f'"{path}"' if " " in str(path) else str(path)

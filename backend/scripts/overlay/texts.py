@@ -14,8 +14,9 @@ An opt-in `powercontext` backend recalls from a self-hosted PowerContext server
 at the start of a conversation: bounded text with citations, found by the words
 of the user's first message. The model saves what the user asks to have
 remembered through the backend's own plugin tools, and reports only what the
-server confirmed; no conversation is uploaded. DeerMem remains the default. See
-the [PowerContext guide](docs/POWERCONTEXT.md) for its set-up and boundaries.
+server confirmed. No conversation is uploaded unless the operator opts in, and
+DeerMem remains the default. See the [PowerContext guide](docs/POWERCONTEXT.md)
+for its set-up and boundaries.
 """
 
 EXAMPLE = """\
@@ -65,8 +66,8 @@ GUIDANCE_BULLET = f"""\
   user without a binding causes no request. Every exchange has one deadline, and
   `a*` methods offload. `add`, `aadd` and `add_nowait` upload no conversation by
   default; explicit writes are the plugin tools of `remember_tool:install`, which
-  claim only what the server confirmed. Only its `manager.py` imports DeerFlow.
-  Never log its token, Scope, user, query or memory text.
+  claim only what the server confirmed. Only one of its files imports DeerFlow, for
+  the contract. Never log its token, Scope, user, query or memory text.
 """
 
 GUIDANCE_LINES = """
@@ -75,7 +76,7 @@ PowerContext is a remote HTTP adapter whose settings are one frozen snapshot of
 Every exchange has one deadline; async methods offload synchronous HTTP work.
 `add`, `aadd` and `add_nowait` upload no conversation by default; explicit writes
 are plugin tools, which claim only what the server confirmed.
-Only its `manager.py` imports DeerFlow.
+Only one of its files imports DeerFlow, for the contract.
 Never log its token, Scope, user, query or memory text.
 """
 
