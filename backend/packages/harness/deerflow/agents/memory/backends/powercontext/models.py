@@ -25,6 +25,14 @@ ERROR_CODES: Final = frozenset(
         "authentication_unavailable",
         "runtime_not_ready",
         "memory_write_rejected",
+        "artifact_not_found",
+        "memory_not_found",
+        "not_found",
+        "revision_conflict",
+        "atomic_memory_changed",
+        "memory_entry_inactive",
+        "artifact_owner_pending",
+        "legacy_memory_operation_unsupported",
         "source_conflict",
     }
 )

@@ -1,0 +1,82 @@
+"""What we read of one memory, to forget or correct it: the atomic memories of 1.3 and later, and the entries before."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from .models import ArtifactReference, EntryCitation, Response
+
+
+class MemoryState(Response):
+    """``GET …/atomic-memory/{artifact_id}/state``, and a record of ``POST /v1/atomic-memory/lifecycle``.
+
+    Attributes:
+        artifact: The present revision.
+        state_version: Counts the changes of ``state``, which are no revisions.
+    """
+
+    artifact: ArtifactReference
+    state: Literal["active", "forgotten", "merged", "retired"]
+    state_version: int = Field(ge=0)
+
+
+class LifecycleReply(Response):
+    """``POST /v1/atomic-memory/lifecycle``."""
+
+    records: list[MemoryState] = Field(min_length=1, max_length=1)
+
+
+class MemoryRevision(Response):
+    """One revision of an atomic memory: ``GET …/{artifact_id}/revisions/{revision}`` and the answer to ``PUT …/{artifact_id}``."""
+
+    scope_id: str = Field(repr=False)
+    artifact: ArtifactReference
+    kind: str = Field(repr=False)
+    text: str = Field(repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, reply: Any) -> Any:
+        match reply:
+            case {"content": {"kind": kind, "text": text}, "scope_id": scope_id, **artifact}:
+                return {"scope_id": scope_id, "artifact": artifact, "kind": kind, "text": text}
+        raise ValueError
+
+
+class MemoryEntry(Response):
+    """An entry of a Memory before 1.3: ``POST /v1/memory/entries/get``."""
+
+    citation: EntryCitation
+    kind: str = Field(repr=False)
+    text: str = Field(repr=False)
+    state: Literal["active", "inactive"]
+
+
+class EntryReply(Response):
+    """``POST /v1/memory/entries/revise`` and ``…/retire``."""
+
+    entry: MemoryEntry
+
+
+class ManifestEntry(Response):
+    """An entry's present version, without its text."""
+
+    entry_id: str
+    entry_version_id: str
+
+
+class MemoryManifest(Response):
+    """``GET …/artifacts/memory/memory`` before 1.3: the Memory's present revision, and which version of each entry is in it."""
+
+    memory_ref: ArtifactReference
+    entries: list[ManifestEntry]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, reply: Any) -> Any:
+        match reply:
+            case {"content": {"manifest": {"entries": entries}}, **memory_ref}:
+                return {"memory_ref": memory_ref, "entries": entries}
+        raise ValueError
