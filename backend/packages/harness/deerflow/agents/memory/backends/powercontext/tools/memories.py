@@ -51,8 +51,8 @@ class Memory(Protocol):
     def forget(self, standing: Standing, deadline: Deadline) -> Standing:
         """Forget it, if ``standing`` still holds, and return how it stands then."""
 
-    def correct(self, standing: Standing, text: str, deadline: Deadline) -> Standing:
-        """Change its text, if ``standing`` still holds, and return how it stands then."""
+    def correct(self, standing: Standing, kind: str, text: str, deadline: Deadline) -> Standing:
+        """Change its kind and text, if ``standing`` still holds, and return how it stands then."""
 
 
 def memory_of(client: PowerContextClient, binding: Binding, cited: Cited) -> Memory:
@@ -87,9 +87,9 @@ class AtomicMemory:
         after = self.client.forget_atomic_memory(self.binding, state, deadline=deadline)
         return Standing(after.artifact, standing.kind, standing.text, "forgotten", after.state_version)
 
-    def correct(self, standing: Standing, text: str, deadline: Deadline) -> Standing:
+    def correct(self, standing: Standing, kind: str, text: str, deadline: Deadline) -> Standing:
         """Write the next revision, and look whether the memory was forgotten just before: the server takes it all the same."""
-        after = self.client.replace_artifact(self.binding, _reference(standing), standing.kind, text, deadline=deadline)
+        after = self.client.replace_artifact(self.binding, _reference(standing), kind, text, deadline=deadline)
         try:
             state = self.client.get_atomic_memory_state(self.binding, self.cited.artifact_id, deadline=deadline)
         except PowerContextError:  # the correction is confirmed, whatever becomes of this question
@@ -132,9 +132,9 @@ class MemoryOfEntry:
         after = self.client.retire_memory_entry(self.binding, _entry(standing), deadline=deadline)
         return Standing(after.citation, after.kind, after.text, "forgotten")
 
-    def correct(self, standing: Standing, text: str, deadline: Deadline) -> Standing:
+    def correct(self, standing: Standing, kind: str, text: str, deadline: Deadline) -> Standing:
         """Revise the entry; the server refuses it for one that was retired."""
-        after = self.client.revise_memory_entry(self.binding, _entry(standing), standing.kind, text, deadline=deadline)
+        after = self.client.revise_memory_entry(self.binding, _entry(standing), kind, text, deadline=deadline)
         return Standing(after.citation, after.kind, after.text)
 
 
