@@ -37,6 +37,8 @@ def test_each_file_that_names_backends_names_this_one(project: Path, whole_check
     assert "(deermem/noop/powercontext) or path" in text(whole_checkout, EXAMPLE)
     assert "deermem | openviking | powercontext | dotted" in text(whole_checkout, "frontend/src/content/en/application/configuration.mdx")
     assert "| openviking | powercontext | a path" in text(whole_checkout, "frontend/src/content/en/harness/memory.mdx")
+    assert "# backend selector: deermem | openviking | powercontext | noop\n\n| `powercontext` | Remote |" in text(whole_checkout, "frontend/src/content/en/harness/memory.mdx")
+    assert "- `backends/mem0/`, `backends/openviking/`, `backends/powercontext/`, and others." in text(whole_checkout, GUIDANCE)
     assert "x\n# POWERCONTEXT_DEERFLOW_TOKEN=your-powercontext-bearer-token\n# LAST" in text(whole_checkout, ".env.example")
 
 
@@ -51,8 +53,8 @@ def test_a_text_stands_behind_what_it_is_like(project: Path, whole_checkout: Pat
 def test_only_lines_are_added_but_for_the_lists_of_names(project: Path, whole_checkout: Path) -> None:
     run(project, "apply", whole_checkout)
     removed = [line for line in git(whole_checkout, "diff", "-U0").splitlines() if line.startswith("-") and not line.startswith("---")]
-    assert len(removed) == 3
-    assert all("ackend selector" in line for line in removed)
+    assert len(removed) == 5
+    assert all("ackend selector" in line or "`backends/mem0/`" in line for line in removed)
 
 
 def test_unapply_leaves_deerflows_own_files_as_they_were(project: Path, whole_checkout: Path) -> None:

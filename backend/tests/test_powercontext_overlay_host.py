@@ -17,9 +17,9 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git here
 
 AUGUST = {f"{MEMORY}/manager.py": CONTRACT.replace("        query: str | None = None,\n", ""), f"{API}/__init__.py": 'API_VERSION = "0.1.2"\n'}
 PLUGIN = {"use": "deerflow.agents.memory.backends.powercontext.remember_tool:install"}
-NO_QUERY = "! It does not hand the user's message to memory backends"
+NO_QUERY = "! It hands backends no request"
 NO_TOOLS = "! It has no plugin tools"
-NEWER = "! Its extension API is newer than the 0.2"
+NEWER = "! Its extension API is newer than 0.2"
 
 
 def august(checkout: Path) -> Path:
@@ -63,7 +63,7 @@ def test_a_deerflow_of_august_is_told_what_will_not_work(project: Path, checkout
     output = run(project, "apply", august(checkout))
     assert output.index(NO_QUERY) < output.index(NO_TOOLS) < output.index("Files: ")
     assert "use `mode: tool`, or update DeerFlow" in output
-    assert "there are no tools `remember`" in output
+    assert "so no `remember`, `recall`" in output
 
 
 def test_what_will_not_work_is_said_before_anything_is_written(project: Path, checkout: Path) -> None:

@@ -20,6 +20,10 @@ API_LINE = (0, 2)
 TOOLS_SINCE = (0, 2, 2)
 
 REMEDY = "Give the top folder of a DeerFlow checkout."
+OTHER_CONTRACT = "another contract for memory backends than this one is written for. Update DeerFlow, or this project."
+NO_QUERY = "It hands backends no request, so `mode: middleware` recalls nothing: use `mode: tool`, or update DeerFlow."
+NO_TOOLS = "It has no plugin tools (extension API 0.2.2), so no `remember`, `recall`, `correct`, `forget`: update DeerFlow."
+NEWER = "Its extension API is newer than 0.2: the tools may be missing. Look for a newer version of this project."
 TOO_OLD = "It is too old: DeerFlow has memory backends since July 2026. Update it."
 
 
@@ -53,16 +57,19 @@ def find_checkout(name: str) -> tuple[Path, Path]:
     """
     checkout = Path(name).expanduser().resolve()
     if not (checkout / HARNESS / "pyproject.toml").is_file():
-        raise InputError(f"{checkout} {f'has no {HARNESS}/pyproject.toml' if checkout.exists() else 'does not exist'}. {REMEDY}")
-    environment = {name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR")}
+        why = f"has no {HARNESS}/pyproject.toml" if checkout.exists() else "does not exist"
+        raise InputError(f"{checkout} {why}. {REMEDY}")
+    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in elsewhere}
     command = ["git", "-C", str(checkout), "rev-parse", "--show-toplevel", "--git-path", RECORD]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise InputError("There is no git command here. Install git: it says where the record of what was applied belongs.") from None
+        raise InputError("There is no git command here. Install git: it says where the record belongs.") from None
     top, _, record_file = done.stdout.strip().partition("\n")
     if done.returncode or Path(top).resolve() != checkout:
-        raise InputError(f"{checkout} is not the top of a git checkout (git says: {(done.stderr or done.stdout).strip()}). {REMEDY}")
+        said = (done.stderr or done.stdout).strip()
+        raise InputError(f"{checkout} is not the top of a git checkout (git says: {said}). {REMEDY}")
     return checkout, checkout / record_file
 
 
@@ -76,8 +83,9 @@ def read_host(checkout: Path) -> Host:
     if not (checkout / MEMORY / "backends/__init__.py").is_file() or not manager:
         raise InputError(f"{checkout} has no {MEMORY}/backends. {TOO_OLD}")
     contract = manager.partition("class MemoryManager(")[2]
-    if "class MemoryManagerError(" not in manager or not all(f"def {method}(" in contract for method in ("add", "get_context", "from_config")):
-        raise InputError(f"{checkout} has another contract for memory backends than the MemoryManager this one is written for. Update DeerFlow, or this project.")
+    methods = all(f"def {method}(" in contract for method in ("add", "get_context", "from_config"))
+    if not methods or "class MemoryManagerError(" not in manager:
+        raise InputError(f"{checkout} has {OTHER_CONTRACT}")
     version = re.search(r'^version = "([^"]+)"', _text(checkout / HARNESS / "pyproject.toml"), re.MULTILINE)
     api = re.search(r'^API_VERSION = "(\d+(?:\.\d+)*)', _text(checkout / EXTENSION_API / "__init__.py"), re.MULTILINE)
     numbers = tuple(map(int, api[1].split("."))) if api else ()
@@ -92,14 +100,10 @@ def read_host(checkout: Path) -> Host:
 
 def limits(host: Host) -> list[str]:
     """Return what will not work in ``host``, a sentence each."""
-    found = []
-    if not host.forwards_query:
-        found.append("It does not hand the user's message to memory backends, so recall in `mode: middleware` finds nothing: use `mode: tool`, or update DeerFlow (September 2026 or later).")
+    found = [] if host.forwards_query else [NO_QUERY]
     if not host.plugin_tools:
-        found.append("It has no plugin tools, so there are no tools `remember`, `recall`, `correct` and `forget`: update DeerFlow (extension API 0.2.2 or later) to have them.")
-    elif host.api[:2] > API_LINE:
-        found.append("Its extension API is newer than the 0.2 that the plugin is written for: the tools may be missing; DeerFlow's log says so at its start. Look for a newer version of this project.")
-    return found
+        return [*found, NO_TOOLS]
+    return [*found, NEWER] if host.api[:2] > API_LINE else found
 
 
 def _text(file: Path) -> str:

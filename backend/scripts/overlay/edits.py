@@ -15,7 +15,8 @@ from checkout import InputError
 from files import obstacle
 from record import Insertion
 
-# DeerFlow's scripts/check_agent_guidance.py warns above these sizes of an AGENTS.md, in bytes, and of it with those above it.
+# DeerFlow's scripts/check_agent_guidance.py warns above these sizes in bytes: of an AGENTS.md by its depth, and of it
+# together with those above it.
 ROOT_GUIDANCE, MODULE_GUIDANCE, LOCAL_GUIDANCE, GUIDANCE_CHAIN = 16 * 1024, 24 * 1024, 40 * 1024, 80 * 1024
 OUR_NAME = "powercontext"
 
@@ -59,7 +60,8 @@ def plan(checkout: Path, path: str, edits: Iterable[Edit], recorded: list[Insert
     if OUR_NAME in clean.lower():
         if not recorded:
             return Change(now, now, said=("speaks of PowerContext already; nothing is added",) if wanted else ())
-        return Change(now, now if wanted else clean, tuple(recorded) if wanted else (), ("our text was changed by hand, and stays as it is",))
+        said = ("our text was changed by hand, and stays as it is",)
+        return Change(now, now, tuple(recorded), said) if wanted else Change(now, clean, said=said)
     return _with(checkout, path, Change(now, clean), wanted)
 
 
@@ -71,7 +73,8 @@ def write(file: Path, change: Change) -> bytes:
 
 def diff(path: str, change: Change) -> str:
     """Return the change as people read it."""
-    return "\n".join(difflib.unified_diff(change.now.splitlines(), change.then.splitlines(), path, path, n=1, lineterm=""))
+    now, then = change.now.splitlines(), change.then.splitlines()
+    return "\n".join(difflib.unified_diff(now, then, path, path, n=1, lineterm=""))
 
 
 def _with(checkout: Path, path: str, change: Change, wanted: list[Edit]) -> Change:

@@ -24,12 +24,12 @@ OURS = (
     f"{TESTS}/blocking_io/test_powercontext_*.py",
     "docs/POWERCONTEXT*.md",
 )
-# What of it stays here, and why. Everything else is a test of the backend, which DeerFlow's maintainers would want to keep.
+# What of it stays here, and why. All else tests the backend: DeerFlow's maintainers would want to keep it.
 STAYS_HERE = {
     f"{TESTS}/test_powercontext_demo.py": "a test of the demo, which stays here",
-    f"{TESTS}/test_powercontext_devhost*.py": "the backend in the stand-in host; in DeerFlow, test_powercontext_host*.py is about the real one",
+    f"{TESTS}/test_powercontext_devhost*.py": "the backend in the stand-in host",
     f"{TESTS}/test_powercontext_docs*.py": "a test of this project's README and of the guide's commands",
-    f"{TESTS}/test_powercontext_house_rules.py": "this project's rules on lengths and imports; DeerFlow has its own linter",
+    f"{TESTS}/test_powercontext_house_rules.py": "this project's own rules; DeerFlow has its linter",
     f"{TESTS}/test_powercontext_overlay*.py": "a test of these scripts",
     f"{TESTS}/test_powercontext_recall_level.py": "measures what recall finds, with 220 KB of data and a real server",
     f"{TESTS}/test_powercontext_remember_tool.py": "the tool in the stand-in host",
@@ -44,20 +44,25 @@ def is_ours(path: str) -> bool:
 
 
 def our_files() -> dict[str, bytes]:
-    """Return what this version puts into a checkout: content by path. Of the tests' helpers, those that the tests there use."""
+    """Return what this version puts into a checkout, content by path; of the tests' helpers, those in use there."""
     found = (file for folder in ("backend", "docs") for file in (ROOT / folder).rglob("*") if file.is_file())
-    paths = [path for path in (file.relative_to(ROOT).as_posix() for file in found) if is_ours(path) and "/." not in path and "/__pycache__/" not in path]
-    files = {path: (ROOT / path).read_bytes() for path in paths if not any(fnmatchcase(path, pattern) for pattern in STAYS_HERE)}
+    paths = [path for path in (file.relative_to(ROOT).as_posix() for file in found) if is_ours(path)]
+    paths = [path for path in paths if "/." not in path and "/__pycache__/" not in path]
+    paths = [path for path in paths if not any(fnmatchcase(path, pattern) for pattern in STAYS_HERE)]
+    files = {path: (ROOT / path).read_bytes() for path in paths}
     helpers = {path for path in files if fnmatchcase(path, f"{SUPPORT}/*.py") and not path.endswith("/__init__.py")}
-    used: set[str] = set()
-    while new := {helper for helper in helpers - used if any(_uses(files[path], Path(helper).stem) for path in files.keys() - helpers | used)}:
-        used |= new
-    return {path: content for path, content in files.items() if path not in helpers - used}
+    unused, texts = helpers, [files[path] for path in files.keys() - helpers]
+    while texts:
+        used = {helper for helper in unused if any(_uses(text, Path(helper).stem) for text in texts)}
+        unused, texts = unused - used, [files[helper] for helper in used]
+    return {path: content for path, content in files.items() if path not in unused}
 
 
 def _uses(content: bytes, helper: str) -> bool:
     """Tell whether a Python file imports a helper, or names it as a plugin of pytest."""
-    return re.search(rf"powercontext_support\.{helper}\b|from \.{helper} |from (?:powercontext_support|\.) import .*\b{helper}\b".encode(), content) is not None
+    inside = rf"powercontext_support\.{helper}\b|from \.{helper} "
+    whole = rf"from (?:powercontext_support|\.) import .*\b{helper}\b"
+    return re.search(f"{inside}|{whole}".encode(), content) is not None
 
 
 def digest(content: bytes) -> str:
@@ -76,7 +81,7 @@ def obstacle(checkout: Path, path: str) -> str | None:
 
 
 def decide(file: Path, recorded: str | None, wanted: str | None, *, force: bool) -> str:
-    """Return what to do with ``file``, given its digests: a step, which is one word, or why it is refused, which is more."""
+    """Return what to do with ``file``, given its digests: a step, which is one word, or why it is refused."""
     if not os.path.lexists(file):
         return "add" if wanted else "forget"
     there = digest(file.read_bytes()) if stat.S_ISREG(file.lstat().st_mode) else "no regular file"
@@ -97,7 +102,7 @@ def carry_out(checkout: Path, steps: dict[str, str], files: dict[str, bytes]) ->
 
 
 def replace(file: Path, content: bytes) -> None:
-    """Write ``file`` in one piece or not at all, with the mode it has; a link in its place is replaced, not followed."""
+    """Write ``file`` in one piece or not at all, with the mode it has; a link in its place is replaced."""
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:

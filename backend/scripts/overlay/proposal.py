@@ -1,4 +1,4 @@
-"""What is left to do by hand in a checkout: the change of its config.yaml, shown and not made, and the steps after that.
+"""What is left to do by hand in a checkout: the change of its config.yaml, shown and not made, and the next steps.
 
 config.yaml is read as text, line by line, because nothing but the standard library may be needed here. What does not
 look like the files that DeerFlow makes is not guessed at: then the lines to merge are shown.
@@ -17,10 +17,17 @@ PLUGIN_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:instal
 PLUGIN = f'- use: "{PLUGIN_PATH}"'
 CHOSEN = re.compile(r"""\s*manager_class:\s*["']?powercontext["']?\s*(#|$)""")
 # Settings of `memory:` that are the host's own, whatever the backend.
-HOST_KEYS = {"enabled", "injection_enabled", "shutdown_flush_timeout_seconds", "manager_class", "mode", "backend_config"}
+HOST_KEYS = {
+    "enabled",
+    "injection_enabled",
+    "shutdown_flush_timeout_seconds",
+    "manager_class",
+    "mode",
+    "backend_config",
+}
 # What may be a secret, written out: the value of a key, and who logs in at a URL. `$NAME` is only a variable's name.
 SECRETS = (
-    re.compile(r"""(\w*(?:key|token|secret|password|passwd|credentials?)["']?\s*:\s*)(?!\$|#|["']?\$|["']{2}|$)\S.*""", re.IGNORECASE),
+    re.compile(r"""(?i)(\w*(?:key|token|secret|password|credentials?)["']?\s*:\s*)(?!\$|#|["']?\$|["']{2}|$)\S.*"""),
     re.compile(r"(://)[^/\s@]+(?=@)"),
 )
 LONGEST_RUN = 12
@@ -38,12 +45,14 @@ def still_named(checkout: Path) -> list[str]:
     lines = config.read_text(encoding="utf-8", errors="replace").splitlines() if config else []
     if not any(CHOSEN.match(line) or PLUGIN_PATH in line.partition("#")[0] for line in lines):
         return []
-    return [f"! {config} still names the backend: put back the `memory:` section it had, remove the plugin, and restart the Gateway."]
+    remedy = "put back the `memory:` section it had, remove the plugin, and restart the Gateway"
+    return [f"! {config} still names the backend: {remedy}."]
 
 
 def settings_for(host: Host) -> str:
     """Return what config.yaml has to say for ``host``."""
-    block = f"memory:\n  enabled: true\n  injection_enabled: true\n  manager_class: powercontext\n  mode: {host.mode}\n  backend_config: {{}}\n"
+    options = {"enabled": "true", "injection_enabled": "true"} | _wanted(host)
+    block = "memory:\n" + "".join(f"  {key}: {value}\n" for key, value in options.items())
     return block + (f"\nplugins:\n  {PLUGIN}\n" if host.plugin_tools else "")
 
 
@@ -60,7 +69,8 @@ def proposed(text: str, host: Host) -> str | None:
 
 def shown_diff(file: Path, text: str, then: str) -> list[str]:
     """Return the change as a diff to read: without the values of keys and tokens, and long removals in short."""
-    lines = difflib.unified_diff(text.splitlines(), then.splitlines(), str(file), f"{file} (proposed)", n=1, lineterm="")
+    names = (str(file), f"{file} (proposed)")
+    lines = difflib.unified_diff(text.splitlines(), then.splitlines(), *names, n=1, lineterm="")
     shown: list[str] = []
     for removed, group in itertools.groupby(lines, lambda line: line.startswith("-") and not line.startswith("---")):
         run = list(group)
@@ -87,7 +97,7 @@ def next_steps(checkout: Path, host: Host) -> list[str]:
         f"Look for mistakes, here: make doctor DEERFLOW={folder}{python}",
         "Restart the Gateway. The guide tells how, and all settings: docs/POWERCONTEXT.md",
         f"Run the backend's tests there: make test-host DEERFLOW={folder}{python}",
-        f"Take everything out again, also before a `git pull` there, which does not like edited files: make unapply DEERFLOW={folder}",
+        f"Take everything out again, also before a `git pull` there: make unapply DEERFLOW={folder}",
     ]
     return [*shown, "", "Next:", *[f"  {number}. {step}" for number, step in enumerate(steps, 1)]]
 
@@ -97,14 +107,19 @@ def _configuring(checkout: Path, host: Host) -> tuple[list[str], str]:
     config = find_config(checkout)
     block = settings_for(host).splitlines()
     if config is None:
-        return block, f"Make {checkout}/config.yaml (in DeerFlow: `make config`), and put the lines above into it; replace its `memory:` section."
+        make = f"Make {checkout}/config.yaml (in DeerFlow: `make config`)"
+        return block, f"{make}, and put the lines above into it; replace its `memory:` section."
     text = config.read_text(encoding="utf-8", errors="replace")
     then = proposed(text, host)
     if then is None:
-        return block, f"Merge the lines above into {config}: replace its `memory:` section, and add to `plugins:`."
+        return block, f"Merge the lines above into {config}: replace its `memory:` section, add to `plugins:`."
     if then in (text, text + "\n"):
         return [], f"{config} needs no change."
     return shown_diff(config, text, then), f"Change {config} as shown above. It was not written to."
+
+
+def _wanted(host: Host) -> dict[str, str]:
+    return {"manager_class": "powercontext", "mode": host.mode, "backend_config": "{}"}
 
 
 def _starts(lines: list[str], name: str) -> list[int]:
@@ -112,7 +127,7 @@ def _starts(lines: list[str], name: str) -> list[int]:
 
 
 def _end(lines: list[str], start: int) -> int:
-    """Return where the block that starts at ``start`` ends: before the next key as far left, and what is only in front of that."""
+    """Return where the block that starts at ``start`` ends: before the next key as far left and its comments."""
     indent = _indent(lines[start])
     end = start + 1
     for number in range(start + 1, len(lines)):
@@ -136,17 +151,17 @@ def _with_memory(lines: list[str], host: Host) -> list[str]:
         return [*lines, "", *block]
     start, end = starts[0], _end(lines, starts[0])
     inside = lines[start + 1 : end]
-    children = [number for number, line in enumerate(inside) if KEY.match(line.strip()) and not line.strip().startswith("#")]
+    children = [number for number, line in enumerate(inside) if KEY.match(line.strip())]
     if lines[start].partition("#")[0].strip() != "memory:" or not children:
         return [*lines[:start], *block, *lines[end:]]
     depth = _indent(inside[children[0]])
-    wanted = {"manager_class": "powercontext", "mode": host.mode, "backend_config": "{}", "enabled": "true", "injection_enabled": "true"}
+    wanted = {"enabled": "true", "injection_enabled": "true"} | _wanted(host)
     chosen = any(CHOSEN.match(line) for line in inside)
     return [*lines[: start + 1], *_changed(inside, depth, wanted, chosen=chosen), *lines[end:]]
 
 
 def _changed(inside: list[str], depth: int, wanted: dict[str, str], *, chosen: bool) -> list[str]:
-    """Return the lines of ``memory:`` with the wanted values, without another backend's options, and all else as it is."""
+    """Return the lines of ``memory:`` with the wanted values and without another backend's options."""
     result, number, missing = [], 0, dict(wanted)
     while number < len(inside):
         match = KEY.match(inside[number].strip()) if _indent(inside[number]) == depth else None
@@ -162,7 +177,7 @@ def _changed(inside: list[str], depth: int, wanted: dict[str, str], *, chosen: b
             result.append(f"{' ' * depth}{key}: {wanted[key]}")
         missing.pop(key, None)
         number = end
-    return [*result, *[f"{' ' * depth}{key}: {value}" for key, value in missing.items() if key in ("manager_class", "mode")]]
+    return [*result, *[f"{' ' * depth}{key}: {missing[key]}" for key in ("manager_class", "mode") if key in missing]]
 
 
 def _value(line: str) -> str:

@@ -17,7 +17,7 @@ from files import is_ours, replace
 
 @dataclass(frozen=True)
 class Insertion:
-    """A text that was put into a file. ``before`` is what stands in front of it on its line, where it is part of one."""
+    """A text that was put into a file; ``before`` is what stands before it on its line, where it is part of one."""
 
     text: str
     before: str = ""
@@ -48,14 +48,15 @@ def read_record(file: Path) -> Record:
             else:
                 raise ValueError(path)
     except (ValueError, AttributeError, TypeError):
-        raise InputError(f"{file} is damaged. Delete it; then `git status` shows our files, and apply with --force takes them over.") from None
+        remedy = "Delete it; then `git status` shows our files, and apply with --force takes them over."
+        raise InputError(f"{file} is damaged. {remedy}") from None
     return record
 
 
 def write_record(file: Path, record: Record) -> None:
     """Write the record, or remove it if nothing is applied any more."""
     entries: dict[str, Any] = dict(record.files)
-    entries |= {path: [vars(insertion) for insertion in insertions] for path, insertions in record.edits.items() if insertions}
+    entries |= {path: [vars(insertion) for insertion in ours] for path, ours in record.edits.items() if ours}
     if not entries:
         file.unlink(missing_ok=True)
         return

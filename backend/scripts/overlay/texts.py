@@ -1,10 +1,12 @@
-"""What a pull request with this backend says in DeerFlow's own files, and where: beside what they say of OpenViking and Honcho.
+"""What a pull request with this backend says in DeerFlow's own files, and where: beside their OpenViking and Honcho.
 
 DeerFlow asks a backend for these: a paragraph in the README, the example configuration, the list of backends, the
 guidance for coding agents and the pages of its website.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from checkout import MEMORY
 from edits import Edit
@@ -121,6 +123,15 @@ The server, the user, the Scope and the token come from
 
 """
 
+WEBSITE = "frontend/src/content/en"
+TOKEN_LINE = "# POWERCONTEXT_DEERFLOW_TOKEN=your-powercontext-bearer-token\n"
+
+
+def _edits(path: str, *edits: tuple[str, str, str]) -> list[Edit]:
+    """Return edits of one file that have one place each: what, the pattern, the text."""
+    return [Edit(path, what, ((pattern, text),)) for what, pattern, text in edits]
+
+
 EDITS = (
     Edit(
         "README.md",
@@ -131,11 +142,6 @@ EDITS = (
             (r"^### Long-Term Memory\n\n(?:.+\n)+", PARAGRAPH),
         ),
     ),
-    Edit("config.example.yaml", "the name in the list of backends", ((r"Backend selector: registered name \([\w/]+(?=\))", "/powercontext"),)),
-    Edit("config.example.yaml", "a commented example", ((r"(?=^  backend_config:\n)", EXAMPLE),)),
-    Edit(".env.example", "the token's variable", ((r"^# OPENVIKING_API_KEY=.*\n", "# POWERCONTEXT_DEERFLOW_TOKEN=your-powercontext-bearer-token\n"),)),
-    Edit(f"{MEMORY}/backends/README.md", "a row in the list of backends", ((r"^- `deermem/`.*\n(?:(?:- |  ).*\n)*", LIST_ROW),)),
-    Edit(f"{MEMORY}/backends/README.md", "a section on the configuration", ((r"(?=^## Reference\n)", SECTION),)),
     Edit(
         f"{MEMORY}/AGENTS.md",
         "guidance on the backend",
@@ -145,12 +151,42 @@ EDITS = (
             (r"^- The optional `openviking` backend under\n(?:  .*\n)*", GUIDANCE_BULLET),
         ),
     ),
-    Edit(f"{MEMORY}/AGENTS.md", "the folder in the list of adapters", ((r"^- `backends/mem0/`, `backends/openviking/`(?=, and)", ", `backends/powercontext/`"),), needed=False),
-    Edit("scripts/AGENTS.md", "the blocking-IO test in the list", ((r"(?=^  `test_openviking_memory_backend\.py` \()", BLOCKING_TEST),)),
-    Edit("frontend/src/content/en/application/configuration.mdx", "the name in the list of backends", ((r"backend selector: .*openviking", " | powercontext"),)),
-    Edit("frontend/src/content/en/application/configuration.mdx", "a paragraph on the backend", ((r"`docs/OPENVIKING\.md` in the repository.*\n(?:.+\n)*", WEBSITE_PARAGRAPH),)),
-    Edit("frontend/src/content/en/harness/memory.mdx", "the name in the list of backends", ((r"Backend selector: deermem \(default\) .*openviking", " | powercontext"),)),
-    Edit("frontend/src/content/en/harness/memory.mdx", "the name in the example", ((r"# backend selector: deermem \|.* openviking", " | powercontext"),), needed=False),
-    Edit("frontend/src/content/en/harness/memory.mdx", "a row in the table of backends", ((r"(?=^\| `noop` \| Local \|)", TABLE_ROW),), needed=False),
-    Edit("frontend/src/content/en/harness/memory.mdx", "a section on the backend", ((r"(?=^## Global vs per-agent memory\n)", WEBSITE_SECTION),)),
+    *_edits(
+        "config.example.yaml",
+        ("the name in the list of backends", r"Backend selector: registered name \([\w/]+(?=\))", "/powercontext"),
+        ("a commented example", r"(?=^  backend_config:\n)", EXAMPLE),
+    ),
+    *_edits(".env.example", ("the token's variable", r"^# OPENVIKING_API_KEY=.*\n", TOKEN_LINE)),
+    *_edits(
+        f"{MEMORY}/backends/README.md",
+        ("a row in the list of backends", r"^- `deermem/`.*\n(?:(?:- |  ).*\n)*", LIST_ROW),
+        ("a section on the configuration", r"(?=^## Reference\n)", SECTION),
+    ),
+    *_edits(
+        "scripts/AGENTS.md",
+        ("the blocking-IO test in the list", r"(?=^  `test_openviking_memory_backend\.py` \()", BLOCKING_TEST),
+    ),
+    *_edits(
+        f"{WEBSITE}/application/configuration.mdx",
+        ("the name in the list of backends", r"backend selector: .*openviking", " | powercontext"),
+        ("a paragraph on the backend", r"`docs/OPENVIKING\.md` in the repository.*\n(?:.+\n)*", WEBSITE_PARAGRAPH),
+    ),
+    *_edits(
+        f"{WEBSITE}/harness/memory.mdx",
+        ("the name in the list of backends", r"Backend selector: deermem \(default\) .*openviking", " | powercontext"),
+        ("a section on the backend", r"(?=^## Global vs per-agent memory\n)", WEBSITE_SECTION),
+    ),
 )
+# What only a DeerFlow since October 2026 has: nobody needs to hear that an older one has no place for it.
+NEWER = (
+    *_edits(
+        f"{MEMORY}/AGENTS.md",
+        ("the folder", r"^- `backends/mem0/`, `backends/openviking/`(?=, and)", ", `backends/powercontext/`"),
+    ),
+    *_edits(
+        f"{WEBSITE}/harness/memory.mdx",
+        ("the name in the example", r"# backend selector: deermem \|.* openviking", " | powercontext"),
+        ("a row in the table of backends", r"(?=^\| `noop` \| Local \|)", TABLE_ROW),
+    ),
+)
+EDITS += tuple(replace(edit, needed=False) for edit in NEWER)

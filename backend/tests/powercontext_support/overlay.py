@@ -46,15 +46,26 @@ DEERFLOW = {
     "docs/GUIDE.md": "one\n",
     ".gitignore": "__pycache__/\nconfig.yaml\n",
 }
+WEBSITE_PAGE = """\
+manager_class: deermem # backend selector: deermem | openviking | noop
+
+| `noop` | Local | Nothing |
+
+# Backend selector: deermem (default) | noop | openviking | a path
+
+## Global vs per-agent memory
+
+Text.
+"""
 # DeerFlow's own files that a backend is named in, with the lines that the edits look for.
 EDITED = {
     ".env.example": "# OTHER=1\n# OPENVIKING_API_KEY=x\n# LAST=1\n",
     "README.md": "# DeerFlow\n\nSee the [OpenViking memory backend](docs/O.md),\nwhich is there.\n\nSee\nthe [Honcho backend guide](h/README.md).\n\nThe end.\n",
-    f"{MEMORY}/AGENTS.md": "### Memory\n\nHoncho configuration rejects zero.\nAnd negative ones.\n\n#### Next\n",
+    f"{MEMORY}/AGENTS.md": "### Memory\n\n- `backends/mem0/`, `backends/openviking/`, and others.\n\nHoncho configuration rejects zero.\nAnd negative ones.\n\n#### Next\n",
     f"{MEMORY}/backends/README.md": "# Backends\n\n- `deermem/` - own.\n- `openviking/` - remote,\n  one user.\n\nText.\n\n## Reference\n\nEnd.\n",
     "config.example.yaml": "#   manager_class - Backend selector: registered name (deermem/noop) or path\nmemory:\n  manager_class: deermem\n  # backend_config:\n  backend_config:\n    max: 1\n",
     "frontend/src/content/en/application/configuration.mdx": "x: deermem # backend selector: deermem | openviking | dotted\n\nSee\n`docs/OPENVIKING.md` in the repository for\nmore.\n\n## Next\n",
-    "frontend/src/content/en/harness/memory.mdx": "# Backend selector: deermem (default) | noop | openviking | a path\n\n## Global vs per-agent memory\n\nText.\n",
+    "frontend/src/content/en/harness/memory.mdx": WEBSITE_PAGE,
     "scripts/AGENTS.md": "- Tests:\n  `test_openviking_memory_backend.py` (locks it); and\n  `test_last.py`.\n",
 }
 
