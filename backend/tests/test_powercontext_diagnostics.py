@@ -55,12 +55,12 @@ def test_the_warning_says_what_a_failure_does_under_the_policy(powercontext_mana
     with pytest.raises(RuntimeError):
         manager.get_context(OWNER, query=QUERY)
     [warning] = lines(log, logging.WARNING)
-    assert warning.endswith(" ms. Runs of the owner stop until it is back.")
+    assert warning.endswith(" ms. Runs that need memory stop until it is back.")
 
 
 def test_a_caller_who_gets_nothing_is_noted_at_debug(powercontext_manager: BuildManager, log: Any) -> None:
     powercontext_manager("http://127.0.0.1:9").get_context("u-2", query=QUERY)
-    assert lines(log, logging.DEBUG) == ["PowerContext recall: the caller is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID and gets nothing."]
+    assert lines(log, logging.DEBUG) == ["PowerContext recall: the caller has no binding and gets nothing."]
 
 
 def test_a_stranger_who_asks_before_the_owner_ever_has_is_told_of_once_without_any_id(powercontext_manager: BuildManager, log: Any) -> None:
@@ -71,7 +71,7 @@ def test_a_stranger_who_asks_before_the_owner_ever_has_is_told_of_once_without_a
     for _ in range(3):
         manager.get_context("u-2", query=QUERY)
     [info] = lines(log, logging.INFO)
-    assert info == "A signed-in user who is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID asked for memory, and the owner has not so far. If this was the owner, the id is wrong."
+    assert info == "A signed-in user whom POWERCONTEXT_DEERFLOW_OWNER_USER_ID does not name asked for memory, and nobody it names has so far. If this user is to have memory, the id there is wrong."
 
 
 def test_a_stranger_who_asks_after_the_owner_is_nothing_to_tell(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, log: Any) -> None:

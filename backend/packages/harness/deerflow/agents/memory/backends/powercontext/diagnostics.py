@@ -1,16 +1,14 @@
-"""What operators read in the log: once when recall breaks, once when it is back, and what is wrong at start-up.
+"""What operators read about errors, about settings that are allowed but odd, and about the server.
 
 No line carries a URL, a Scope, an owner, a token, a request or a word of the server's reply.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from .errors import (
     PowerContextAuthenticationError,
@@ -21,16 +19,14 @@ from .errors import (
     PowerContextStatusError,
     PowerContextUnavailableError,
 )
-from .transport.forking import in_forked_children
 
 if TYPE_CHECKING:
     from .client import PowerContextClient
     from .config import PowerContextSettings
     from .deadline import Deadline
     from .people import Binding
-    from .yaml_config import ReadPolicy
-
-logger = logging.getLogger(__name__)
+MAX_TOLD: Final = 20
+"""So many numbers or ranges of them are told."""
 
 
 @dataclass(frozen=True)
@@ -46,64 +42,24 @@ class Finding:
         return f"{self.status:<8} {self.what:<11} {detail}"
 
 
-class RecallLog:
-    """Counts failed recalls and logs the changes, not each call. Safe for any number of threads."""
-
-    def __init__(self, read_policy: ReadPolicy) -> None:
-        self._consequence = "Conversations start without memory" if read_policy == "fail_open" else "Runs of the owner stop"
-        self._failures = 0
-        self._asked_about_query = self._asked_about_people = False
-        self._start()
-        in_forked_children(self._start)
-
-    def _start(self) -> None:
-        self._lock = threading.Lock()  # a thread of a forking parent may hold the old one
-
-    def failed(self, error: Exception, elapsed_seconds: float) -> None:
-        """Note a failed recall: a WARNING if the one before went well, else DEBUG."""
-        with self._lock:
-            self._failures += 1
-            level = logging.WARNING if self._failures == 1 else logging.DEBUG
-        logger.log(level, "PowerContext recall failed: %s. %s until it is back.", describe(error, elapsed_seconds), self._consequence)
-
-    def succeeded(self, context_bytes: int, elapsed_seconds: float) -> None:
-        """Note a recall that went well: an INFO if the one before failed, else DEBUG."""
-        logger.debug("PowerContext recall: %d bytes, %.0f ms.", context_bytes, elapsed_seconds * 1000)
-        if not self._failures:  # read without the lock: this is every healthy recall's path
-            return
-        with self._lock:
-            failures, self._failures = self._failures, 0
-        if failures:
-            logger.info("PowerContext recall is back; failed calls in between: %d.", failures)
-
-    def asked_by(self, *, bound: bool) -> None:
-        """Note who asks: an INFO, once, if a signed-in user without a binding does before anybody with one has.
-
-        A wrong owner id shows nowhere else: the owner is then a stranger.
-        """
-        if self._asked_about_people:
-            return
-        self._asked_about_people = True
-        if not bound:
-            logger.info("A signed-in user who is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID asked for memory, and the owner has not so far. If this was the owner, the id is wrong.")
-
-    def query_seen(self, query: object) -> None:
-        """Note whether the host forwards the request: an INFO, once, if its first recall comes without, or with anything but text."""
-        if self._asked_about_query:
-            return
-        self._asked_about_query = True
-        if not isinstance(query, str):
-            logger.info("DeerFlow asked for memory without a query that is text, so there is none. Recall needs a DeerFlow that forwards the user's request (September 2026 or later).")
+def concerns_one_person(error: Exception) -> bool:
+    """Tell whether ``error`` is about a person's token or Scope, and so nobody else's."""
+    return isinstance(error, PowerContextAuthenticationError | PowerContextScopeNotFoundError)
 
 
-def describe(error: Exception, elapsed_seconds: float) -> str:
-    """Return what may be logged of ``error``: its class, operation, reason or status, code and request id, and the time it took."""
+def describe(error: Exception, elapsed_seconds: float, binding: Binding | None = None) -> str:
+    """Return what may be logged of ``error``: its class, operation, reason or status, code and request id, and the time it took.
+
+    Of several people's ``binding`` the number is told, where the error is about that person alone.
+    """
     facts = [type(error).__name__]
     if isinstance(error, PowerContextError):
         facts += [f"in {error.operation}", str(error)]
         code = getattr(error, "code", None)
         facts += [f"code {code}"] if code else []
         facts += [f"request {error.request_id}"] if error.request_id else []
+    if binding is not None and binding.count > 1 and concerns_one_person(error):
+        facts.append(repr(binding))
     return ", ".join([*facts, f"{elapsed_seconds * 1000:.0f} ms"])
 
 
@@ -111,8 +67,29 @@ def settings_warnings(settings: PowerContextSettings) -> Iterator[str]:
     """Yield what is allowed but will hardly be what the operator wants."""
     if settings.max_bytes < 1000:
         yield "POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default"
-    if settings.people.unlike_deerflows_ids:
-        yield "POWERCONTEXT_DEERFLOW_OWNER_USER_ID is not shaped like the ids in DeerFlow's user table (a UUID in lower case): check that it is the owner's id, for nobody else gets memory"
+    if settings.bindings_are_open:
+        yield "the file of POWERCONTEXT_DEERFLOW_BINDINGS_FILE can be read or changed by others than its owner, and it decides who gets whose memory: chmod 600 it, if it is no secret that a container was given"
+    if odd := settings.people.unlike_deerflows_ids:
+        rest = "not shaped like the ids in DeerFlow's user table (a UUID in lower case): check it, for nobody else gets that memory"
+        yield f"{settings.named_in} is {rest}" if settings.bindings_file is None else f"{settings.named_in}: owner_user_id of {positions(odd)} is {rest}"
+
+
+def positions(bindings: Iterable[Binding]) -> str:
+    """Return the numbers of ``bindings``, which are in order, as a person writes them: ``bindings 1-3, 7``; of many, the first."""
+    numbers = [binding.position for binding in bindings]
+    return f"{'binding' if len(numbers) == 1 else 'bindings'} {told(numbers)}"
+
+
+def told(numbers: Iterable[int]) -> str:
+    """Return ``numbers``, which are in order, as a person writes them: ``1-3, 7``; of many, the first."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
+    return ", ".join(texts[:MAX_TOLD]) + (" and more" if len(texts) > MAX_TOLD else "")
 
 
 def sign_in_problem() -> str | None:

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, PrivateAttr
 
+from .check_people import MAX_ASKED_AT_START, check_everybody
 from .config import PowerContextSettings, load_settings
 from .deadline import Deadline
-from .diagnostics import RecallLog, check_server, describe, settings_warnings, sign_in_problem
+from .diagnostics import describe, settings_warnings, sign_in_problem
 from .errors import PowerContextConfigurationError
 from .host import NO_QUERY, MemoryManager, ReadError, host_forwards_query
 from .host_tags import without_host_tags
 from .people import is_usable_user_id
+from .recall.log import RecallLog
 from .unconfigured import UnconfiguredMemoryManager
 from .yaml_config import ReadPolicy, parse_backend_config, reads_are_fatal
 
@@ -87,8 +89,8 @@ class PowerContextMemoryManager(MemoryManager):
         from .recall.query import focused_query
 
         self._read_policy = parse_backend_config(self.backend_config)
-        self._recall_log = RecallLog(self._read_policy)
         self._settings = load_settings()
+        self._recall_log = RecallLog(self._read_policy, self._settings.named_in)
         self._query_of = focused_query if self._settings.recall_query == "focused" else str
         self._client = shared_client(self._settings)
         for warning in settings_warnings(self._settings):
@@ -122,7 +124,7 @@ class PowerContextMemoryManager(MemoryManager):
         if is_usable_user_id(user_id):
             self._recall_log.asked_by(bound=binding is not None)
         if binding is None:
-            logger.debug("PowerContext recall: the caller is not POWERCONTEXT_DEERFLOW_OWNER_USER_ID and gets nothing.")
+            logger.debug("PowerContext recall: the caller has no binding and gets nothing.")
             return ""
         self._recall_log.query_seen(query)
         if not isinstance(query, str) or self._client.closed:
@@ -135,10 +137,10 @@ class PowerContextMemoryManager(MemoryManager):
         except Exception as error:  # noqa: BLE001 - the host's boundary: whatever went wrong, the policy decides
             if self._client.closed:
                 return ""
-            self._recall_log.failed(error, time.monotonic() - started)
+            self._recall_log.failed(error, time.monotonic() - started, binding)
             failure = type(error).__name__
         else:
-            self._recall_log.succeeded(len(context.encode()), time.monotonic() - started)
+            self._recall_log.succeeded(len(context.encode()), time.monotonic() - started, binding)
             return without_host_tags(context)
         if self._read_policy == "fail_open":
             return ""
@@ -198,10 +200,11 @@ class PowerContextMemoryManager(MemoryManager):
         if self._capture is not None:
             self._capture.resume()
         started = time.monotonic()
-        [binding, *_] = self._settings.people.bindings
+        limit = self._settings.recall_timeout_seconds
+        bindings = self._settings.people.bindings[:MAX_ASKED_AT_START]
         try:
-            findings = list(check_server(self._client, binding, Deadline.after(self._settings.recall_timeout_seconds)))
-            problems = [finding.detail for finding in findings if finding.status == "failed"]
+            findings, _ = check_everybody(self._client, bindings, Deadline.after(limit), each_seconds=limit)
+            problems = [finding.detail.rstrip(".") for finding in findings if finding.status == "failed"]
             problems += [problem for problem in (sign_in_problem(), None if host_forwards_query() else NO_QUERY) if problem]
         except Exception as error:  # noqa: BLE001 - the host's boundary
             problems = [describe(error, time.monotonic() - started)]

@@ -14,7 +14,7 @@ from .deadline import Deadline
 from .diagnostics import describe
 from .errors import PowerContextBusyError, PowerContextCancelledError, PowerContextConfigurationError
 from .host_tags import result_without_host_tags
-from .people import People
+from .people import Binding, People
 from .tools.outcomes import KINDS, MAX_TEXT_BYTES, AlreadySaved, NotSaved, Outcome, Saved, Unknown, normalize
 from .tools.saving import Saver
 from .tools.threads import CALL_SECONDS, run
@@ -119,15 +119,15 @@ async def _remember(saver: Saver, people: People, payload: Mapping[str, Any], co
         outcome = NotSaved("busy", error)
     except PowerContextCancelledError as error:
         outcome = NotSaved("shutdown", error)
-    _log(outcome, CALL_SECONDS - deadline.left())
+    _log(outcome, CALL_SECONDS - deadline.left(), binding)
     if isinstance(outcome, NotSaved):
         raise ToolException(f"Not saved: {_explain(outcome, text)}")
     return _result(outcome)
 
 
-def _log(outcome: Outcome, elapsed_seconds: float) -> None:
+def _log(outcome: Outcome, elapsed_seconds: float, binding: Binding) -> None:
     if isinstance(outcome, NotSaved | Unknown) and outcome.error is not None:
-        logger.warning("PowerContext save: %s. %s.", "not saved" if isinstance(outcome, NotSaved) else "unknown", describe(outcome.error, elapsed_seconds))
+        logger.warning("PowerContext save: %s. %s.", "not saved" if isinstance(outcome, NotSaved) else "unknown", describe(outcome.error, elapsed_seconds, binding))
     else:
         logger.debug("PowerContext save: %s, %.0f ms.", type(outcome).__name__, elapsed_seconds * 1000)
 

@@ -134,6 +134,11 @@ class PowerContextSettings(BaseModel):
         """Whether others than its owner may read or change the bindings file."""
         return self._bindings_are_open
 
+    @property
+    def named_in(self) -> str:
+        """The variable that says whose memory this is."""
+        return ENVIRONMENT_PREFIX + ("OWNER_USER_ID" if self.bindings_file is None else "BINDINGS_FILE")
+
     @field_validator("base_url")
     @classmethod
     def _check_base_url(cls, value: str) -> str:

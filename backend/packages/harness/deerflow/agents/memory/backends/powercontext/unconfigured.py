@@ -43,7 +43,7 @@ class UnconfiguredMemoryManager(MemoryManager):
         manager = cls(backend_config={}, mode="middleware")  # there is nothing to search, so the contract has no other mode for it
         if not reads_are_fatal:
             manager._stops = lambda user_id: False
-        elif is_owner_id(owner):
+        elif is_owner_id(owner) and "POWERCONTEXT_DEERFLOW_BINDINGS_FILE" not in os.environ:
             manager._stops = lambda user_id: user_id == owner
         else:
             manager._stops = is_usable_user_id

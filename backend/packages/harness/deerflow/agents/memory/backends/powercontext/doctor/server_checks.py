@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
+from ..check_people import check_everybody
 from ..client import PowerContextClient
 from ..config import PowerContextSettings, load_settings
 from ..deadline import Deadline
-from ..diagnostics import Finding, check_server, remedy_for, settings_warnings, sign_in_problem
+from ..diagnostics import Finding, remedy_for, settings_warnings, sign_in_problem
 from ..errors import PowerContextConfigurationError, PowerContextError
+from ..people import Binding
+
+LIMIT_SECONDS: Final = 30.0
+"""Of all questions about several people."""
 
 
 def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
@@ -26,21 +32,21 @@ def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
 
 
 def check_service(settings: PowerContextSettings) -> Iterator[Finding]:
-    """Yield what the server says, question by question, until one fails."""
+    """Yield what the server says, question by question, until one fails, and of every binding whether it is good."""
     client = PowerContextClient(settings)
-    [binding, *_] = settings.people.bindings
+    bindings = settings.people.bindings
+    seconds = 3 * settings.recall_timeout_seconds if len(bindings) == 1 else LIMIT_SECONDS
     try:
-        findings = list(check_server(client, binding, Deadline.after(3 * settings.recall_timeout_seconds)))
+        findings, good = check_everybody(client, bindings, Deadline.after(seconds), each_seconds=settings.recall_timeout_seconds)
         yield from findings
-        if not any(finding.status == "failed" for finding in findings):
-            yield from check_recall(client, settings)
+        if good is not None:
+            yield from check_recall(client, good, settings)
     finally:
         client.close()
 
 
-def check_recall(client: PowerContextClient, settings: PowerContextSettings) -> Iterator[Finding]:
+def check_recall(client: PowerContextClient, binding: Binding, settings: PowerContextSettings) -> Iterator[Finding]:
     """Yield whether the query fits how the server searches, and how long a recall takes."""
-    [binding, *_] = settings.people.bindings
     limit = settings.recall_timeout_seconds
     try:
         modes = client.get_capabilities(binding, deadline=Deadline.after(limit)).search_modes
