@@ -165,7 +165,7 @@ class Demo:
         self.check("what the other client stored is in it", FROM_ANOTHER_CLIENT in memory)
         self.check("both are cited", len(citations) == 2 and all('family="atomic-memory", id="art_' in citation for citation in citations))
         self.check("it is within its budget", used <= 8000)
-        self.check("one request was made", len(self.relay.requests) == before + 1)
+        self.check("two requests were made: search, prepare", len(self.relay.requests) == before + 2)
         return conversation
 
     def second_turn(self, conversation: Conversation) -> None:

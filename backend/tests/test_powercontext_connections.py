@@ -46,7 +46,7 @@ def test_a_connection_that_idled_for_four_seconds_is_not_used_again(powercontext
 def test_the_connection_of_a_failed_call_is_not_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
     answers = iter([json_reply(500, {"error": {"code": "internal_error", "message": "x", "details": None}}), READY])
     server = powercontext_scripted(lambda request, peer: next(answers))
-    manager = powercontext_manager(server.base_url)
+    manager = powercontext_manager(server.base_url, recall_query="full")
     assert manager.get_context(OWNER, query="refund") == ""
     assert manager.get_context(OWNER, query="refund") != ""
     assert server.connections == 2

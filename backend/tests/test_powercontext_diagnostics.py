@@ -32,7 +32,7 @@ def lines(log: pytest.LogCaptureFixture, level: int) -> list[str]:
 
 def test_one_warning_when_recall_breaks_and_one_info_when_it_is_back(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, log: Any) -> None:
     answers = iter([READY, OVERLOADED, OVERLOADED, OVERLOADED, READY, READY])
-    manager = powercontext_manager(powercontext_scripted(lambda request, peer: next(answers)).base_url)
+    manager = powercontext_manager(powercontext_scripted(lambda request, peer: next(answers)).base_url, recall_query="full")
     for _ in range(6):
         manager.get_context(OWNER, query=QUERY)
 

@@ -115,7 +115,7 @@ def test_without_a_request_to_search_for_there_is_no_request(query: Any, powerco
 def test_a_request_behind_eight_thousand_blanks_is_still_searched_for(recall_query: str, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(READY))
     powercontext_manager(server.base_url, recall_query=recall_query).get_context(OWNER, query=" " * 8192 + "postgres version")
-    assert server.requests[0].json()["query"] == "postgres version"
+    assert server.requests[-1].json()["query"] == "postgres version"
 
 
 def test_a_long_query_is_cut_at_8192_characters(powercontext_manager: BuildManager, powercontext_server: RealServer, powercontext_scripted: StartScripted) -> None:
@@ -136,7 +136,7 @@ def test_a_long_query_is_cut_at_8192_characters(powercontext_manager: BuildManag
 def test_the_query_is_focused_unless_the_operator_wants_all_of_it(recall_query: str | None, sent: str, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(always(READY))
     powercontext_manager(server.base_url, recall_query=recall_query).get_context(OWNER, query="Please add a refund.")
-    assert server.requests[0].json()["query"] == sent
+    assert server.requests[-1].json()["query"] == sent
 
 
 def test_lone_surrogates_become_replacement_characters(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
@@ -246,7 +246,7 @@ def test_a_recall_under_way_survives_close(powercontext_manager: BuildManager, p
         proceed.wait(5)
         return READY
 
-    manager = powercontext_manager(powercontext_scripted(hold).base_url)
+    manager = powercontext_manager(powercontext_scripted(hold).base_url, recall_query="full")
     results: list[str] = []
     recall = threading.Thread(target=lambda: results.append(manager.get_context(OWNER, query="refund")))
     recall.start()

@@ -85,7 +85,7 @@ def test_a_query_is_short_and_never_blank_where_the_request_is_not(text: str) ->
 def test_no_request_takes_long(pattern: str) -> None:
     text = (pattern * 8192)[:8192]
     best = min(_seconds(text) for _ in range(3))
-    assert best < 0.05  # 20 ms on an idle machine; a quadratic pattern takes seconds
+    assert best < 0.3  # 30 ms on an idle machine; a quadratic pattern takes seconds
 
 
 def _seconds(text: str) -> float:

@@ -11,6 +11,7 @@ REQUEST_ID = "0123456789abcdef"
 PREPARE = "/v1/context/prepare"
 REMEMBER = "/v1/memory/remember"
 SEARCH = "/v1/memory/search"
+ATOMIC_SEARCH = "/v1/scopes/scp_4bn20avma1vbh7fc0rxawgxq24/artifacts/atomic-memory/search"
 READINESS = "/health/ready"
 
 _CAPTURED = Path(__file__).parent / "captured"
@@ -79,3 +80,19 @@ def found(*records: dict[str, object]) -> dict[str, object]:
     """Return the body of a search by words that found ``records``."""
     hits = [{"memory": memory, "score": 0.016, "matched_by": ["text"]} for memory in records]
     return {"mode": "text", "hits": hits}
+
+
+def atomic(*texts: str, kind: str = "fact") -> dict[str, object]:
+    """Return the body of a search of atomic memory that found memories with ``texts``."""
+    return {
+        "results": [
+            {
+                "family": "atomic-memory",
+                "artifact_id": f"art_{number}",
+                "revision": 1,
+                "content": {"schema": "powercontext.atomic-memory.v1", "kind": kind, "text": text, "creation": None},
+                "lineage": {"sources": [], "artifacts": [], "publication_source": None, "publication_digest": None},
+            }
+            for number, text in enumerate(texts)
+        ]
+    }

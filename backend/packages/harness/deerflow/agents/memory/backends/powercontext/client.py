@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
 from .config import PowerContextSettings
 from .deadline import Deadline
 from .errors import PowerContextResponseError
-from .memory_models import EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryRevision, MemoryState
+from .memory_models import AtomicSearchReply, EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryRevision, MemoryState
 from .models import MAX_QUERY_CHARACTERS, ArtifactReference, Capabilities, EntryCitation, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
 from .people import Binding
 from .requests import MAX_RESPONSE_BYTES, get, post, put, success
@@ -22,6 +22,9 @@ MAX_HITS: Final = 50
 
 # As many memories of 8192 bytes each, with six bytes for one, and their envelopes.
 MAX_SEARCH_RESPONSE_BYTES: Final = MAX_HITS * (6 * 8192 + 1024)
+
+# A recall need not have the worst of replies: as many memories of 8192 bytes each, with two bytes for one, and their envelopes.
+MAX_ATOMIC_SEARCH_RESPONSE_BYTES: Final = MAX_HITS * (2 * 8192 + 4096)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -91,6 +94,21 @@ class PowerContextClient:
         payload = {"scope_id": binding.scope_id.get_secret_value(), "query": query, "mode": "fts", "limit": MAX_HITS}
         request = post("search_memory", "/v1/memory/search", binding, payload, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
         return SearchReply.parse(*success(request, self._transport.exchange(request, deadline))).hits
+
+    def search_atomic_memory(self, binding: Binding, query: str, *, deadline: Deadline) -> Sequence[Hit]:
+        """Return up to ``MAX_HITS`` active memories that have any word of ``query``, by the server's text index, the best first.
+
+        ``query`` has at most ``MAX_QUERY_CHARACTERS``. Servers before 1.3 answer 404 without an error code.
+        """
+        payload = {
+            "query": _SURROGATE.sub("\ufffd", query),
+            "mode": "text",
+            "limit": MAX_HITS,
+            "admission": {"lexical_coverage": 0, "lexical_min_matched_terms": 1},
+        }
+        path = f"/v1/scopes/{quote(binding.scope_id.get_secret_value(), safe='')}/artifacts/atomic-memory/search"
+        request = post("search_atomic_memory", path, binding, payload, max_response_bytes=MAX_ATOMIC_SEARCH_RESPONSE_BYTES)
+        return AtomicSearchReply.parse(*success(request, self._transport.exchange(request, deadline))).results
 
     def capture_content_source(self, binding: Binding, source_id: str, content: str, metadata: Mapping[str, str | int], *, deadline: Deadline) -> None:
         """Store a source that memories may be made of. The same once more changes nothing, and is the cure for a lost reply.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from .capture.intake import Capture
     from .client import PowerContextClient
+    from .recall.recalling import Recall
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class PowerContextMemoryManager(MemoryManager):
     _settings: PowerContextSettings = PrivateAttr()
     _read_policy: ReadPolicy = PrivateAttr()
     _client: PowerContextClient = PrivateAttr()
-    _query_of: Callable[[str], str] = PrivateAttr()
+    _recall: Recall = PrivateAttr()
     _recall_log: RecallLog = PrivateAttr()
     _capture: Capture | None = PrivateAttr(default=None)
 
@@ -86,13 +87,13 @@ class PowerContextMemoryManager(MemoryManager):
         """Wire the manager, for the factory and for direct construction alike."""
         # DeerFlow imports every backend at start-up; httpcore and the patterns of a query load only for the chosen one.
         from .process import shared_client
-        from .recall.query import focused_query
+        from .recall.recalling import Recall
 
         self._read_policy = parse_backend_config(self.backend_config)
         self._settings = load_settings()
         self._recall_log = RecallLog(self._read_policy, self._settings.named_in)
-        self._query_of = focused_query if self._settings.recall_query == "focused" else str
         self._client = shared_client(self._settings)
+        self._recall = Recall(self._client)
         for warning in settings_warnings(self._settings):
             logger.warning("%s.", warning)
         if self._settings.capture != "off":
@@ -133,7 +134,8 @@ class PowerContextMemoryManager(MemoryManager):
         try:
             if not query.strip():  # here, because a subclass of str may do anything
                 return ""
-            context = self._client.prepare_context(binding, self._query_of(query), deadline=Deadline.after(self._settings.recall_timeout_seconds))
+            recall = self._client.prepare_context if self._settings.recall_query == "full" else self._recall.recall
+            context = recall(binding, query, deadline=Deadline.after(self._settings.recall_timeout_seconds))
         except Exception as error:  # noqa: BLE001 - the host's boundary: whatever went wrong, the policy decides
             if self._client.closed:
                 return ""

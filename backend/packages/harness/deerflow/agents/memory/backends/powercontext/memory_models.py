@@ -1,4 +1,4 @@
-"""What we read of one memory, to forget or correct it: the atomic memories of 1.3 and later, and the entries before."""
+"""What we read of memories beside their saving: one of them, to forget or correct it, and those that a search of 1.3 and later finds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from .models import ArtifactReference, EntryCitation, Response
+from .models import ArtifactReference, EntryCitation, Hit, Response
 
 
 class MemoryState(Response):
@@ -80,3 +80,22 @@ class MemoryManifest(Response):
             case {"content": {"manifest": {"entries": entries}}, **memory_ref}:
                 return {"memory_ref": memory_ref, "entries": entries}
         raise ValueError
+
+
+class AtomicHit(Hit):
+    """A memory that a search of atomic memory found (1.3 and later)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, hit: Any) -> Any:
+        match hit:
+            case {"family": family, "artifact_id": artifact_id, "revision": revision, "content": {"kind": kind, "text": text}}:
+                citation = {"family": family, "artifact_id": artifact_id, "revision": revision}
+                return {"text": text, "citation": citation, "kind": kind}
+        raise ValueError
+
+
+class AtomicSearchReply(Response):
+    """``POST /v1/scopes/{scope_id}/artifacts/atomic-memory/search``, there since 1.3."""
+
+    results: list[AtomicHit] = Field(max_length=50)

@@ -1,0 +1,131 @@
+"""Other forms of a word: what its forms have in common, and which of them a memory may have. The server matches whole words only."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from .languages import ARABIC, GERMAN, JAPANESE_PARTICLES, KOREAN, LATIN, RUSSIAN, Language
+from .words import FUNCTION_WORDS, TASK_VERBS
+
+_NO_PLURAL: Final = ("ed", "ing", "ly", "ous", "ful", "ss", "us", "is", "news", "series")
+_VOWEL = re.compile("[aeiouy]")
+_KATAKANA = re.compile("[ァ-ヺー]{2,}")
+_UMLAUTS = str.maketrans("aou", "äöü")
+
+
+def language_of(word: str, latin: Language | None) -> Language | None:
+    """Return the language of ``word`` by its script; ``latin`` is that of words in Latin letters, ``None`` for English."""
+    first = word[0]
+    if "Ѐ" <= first <= "ӿ":
+        return RUSSIAN
+    if "؀" <= first <= "ۿ":
+        return ARABIC
+    if "가" <= first <= "힣":
+        return KOREAN
+    return latin if first < "ɐ" else None
+
+
+def latin_language(words: Iterable[str]) -> Language | None:
+    """Return the language to which the most of ``words`` belong; ``None`` if that is English, or none."""
+    counts = Counter(words)
+    best, most = None, sum(counts[word] for word in counts.keys() & (FUNCTION_WORDS | TASK_VERBS))
+    for language in LATIN:
+        count = sum(counts[word] for word in counts.keys() & (language.function_words | language.request_words))
+        if count > most:
+            best, most = language, count
+    return best
+
+
+@lru_cache(maxsize=4096)
+def stem(word: str, latin: Language | None = None) -> str:
+    """Return what the forms of ``word`` have in common, roughly."""
+    language = language_of(word, latin)
+    if language is None:
+        return _english_stem(word) if word.isascii() else word
+    return fold(_base(word, language)) if language is not KOREAN else _base(word, language)
+
+
+def fold(word: str) -> str:
+    """Return ``word`` without accents and vowel signs."""
+    return word if word.isascii() else "".join(sign for sign in unicodedata.normalize("NFD", word) if unicodedata.category(sign) != "Mn")
+
+
+def forms(word: str, latin: Language | None = None) -> list[str]:
+    """Return other forms of ``word`` that are worth a search; some of them exist."""
+    language = language_of(word, latin)
+    if language is None:
+        if word.isascii():
+            return _english_forms(word)
+        return [katakana + particle for katakana in _KATAKANA.findall(word) for particle in JAPANESE_PARTICLES]
+    base = _base(word, language)
+    bases = [base] if base.isascii() or language in (RUSSIAN, ARABIC, KOREAN) else [base, fold(base)]
+    if language is GERMAN and (umlaut := _with_umlaut(base)):
+        bases.append(umlaut)
+    found = [beginning + some + ending for some in bases for ending in ("", *language.endings[::-1]) for beginning in ("", *language.beginnings[::-1]) if not (ending and beginning)]
+    return [form for form in dict.fromkeys(found) if form != word]
+
+
+def other_number(word: str) -> str | None:
+    """Return the plural of an English singular, the singular of a plural, or ``None`` where neither is likely."""
+    if not (word.isascii() and word.isalpha()) or len(word) < 3 or word.endswith(_NO_PLURAL):
+        return None
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("ches", "shes", "xes", "sses")):
+        return word[:-2]
+    if word.endswith("s"):
+        return word[:-1]
+    if word.endswith("y") and word[-2] not in "aeiou":
+        return word[:-1] + "ies"
+    return word + ("es" if word.endswith(("ch", "sh", "x")) else "s")
+
+
+def _base(word: str, language: Language) -> str:
+    """Return ``word`` without its beginning and its ending, if enough is left."""
+    for beginning in language.beginnings:
+        if word.startswith(beginning) and len(word) - len(beginning) >= language.shortest_stem:
+            word = word[len(beginning) :]
+            break
+    for ending in language.endings:
+        if word.endswith(ending) and len(word) - len(ending) >= language.shortest_stem:
+            return word[: -len(ending)]
+    return word
+
+
+def _with_umlaut(base: str) -> str | None:
+    """Return a German stem with an umlaut for its last a, o or u, or without the one it has."""
+    plain = fold(base)
+    if plain != base:
+        return None  # is among the bases already
+    at = max(base.rfind(vowel) for vowel in "aou")
+    return base[:at] + base[at:].translate(_UMLAUTS) if at >= 0 else None
+
+
+def _english_stem(word: str) -> str:
+    if not word.isalpha() or len(word) < 4:
+        return word
+    word = (other_number(word) or word) if word.endswith("s") else word
+    for ending in ("ing", "ed"):
+        rest = word.removesuffix(ending)
+        if rest != word and len(rest) > 2 and _VOWEL.search(rest):
+            word = rest[:-1] if len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
+            break
+    word = word[:-1] if word.endswith("e") and len(word) > 4 else word
+    return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
+
+
+def _english_forms(word: str) -> list[str]:
+    other = other_number(word)
+    if not word.isalpha() or len(word) < 4:
+        return [other] if other else []
+    base = _english_stem(word)
+    verb = base[:-1] + "y" if base.endswith("i") else base
+    found = [other, verb, verb + "ed", verb + "ing"]
+    if word != verb:  # an ending was cut, perhaps with an e
+        found += [verb + "e", verb + "es", verb + "s"]
+    return [form for form in dict.fromkeys(found) if form and form != word]

@@ -1,0 +1,126 @@
+"""A recall in two requests under one deadline: search, choose, prepare.
+
+The server wants many words of a query in a memory, so we search for memories that have any, choose here, and ask the server
+to prepare what was chosen. What the model gets is the server's own text, bounded and cited. A search that fails costs at most
+half of the time; then the server prepares for the best words of the request, as it does where the search is not known.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from ..errors import PowerContextCancelledError, PowerContextError, PowerContextStatusError
+from .choosing import MOST, choose, rank
+from .query import focused_query_of, two_best_words
+from .request import Request
+from .second_query import query_for, stricter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..client import PowerContextClient
+    from ..deadline import Deadline
+    from ..models import Hit
+    from ..people import Binding
+
+logger = logging.getLogger(__name__)
+
+ASK_AGAIN_SECONDS: Final = 300.0
+"""So long a server counts as one without the search: it may be updated."""
+
+_SHARE_OF_A_SEARCH: Final = 0.5
+
+_NO_SEARCH: Final = PowerContextError("the server does not know this search")
+
+# What the server's own rule lets in must share so many words with the request when the choosing found nothing good enough.
+_HITS_WANTED_OF_THE_REJECTED: Final = 3
+
+
+class Recall:
+    """Recalls from one server. Safe for any number of threads."""
+
+    def __init__(self, client: PowerContextClient) -> None:
+        self._client = client
+        self._no_search_until = 0.0
+        self._search_fails = False
+
+    def recall(self, binding: Binding, text: str, *, deadline: Deadline) -> str:
+        """Return the text the server prepared for the request ``text``; ``""`` if it has none.
+
+        Raises:
+            PowerContextError: The server prepared nothing in time, or refused.
+        """
+        request = Request.read(text)
+        hits = self._search(binding, request, deadline)
+        if isinstance(hits, PowerContextError):
+            context = self._prepare(binding, focused_query_of(request) or text, two_best_words(request), deadline)
+            self._tell_that_search_fails(hits)
+            return context
+        texts = list(dict.fromkeys(hit.text for hit in hits))
+        query = focused_query_of(request) or text
+        chosen = choose(request, texts)
+        if 1 <= len(chosen) <= MOST:
+            context = self._client.prepare_context(binding, query_for(chosen, texts), deadline=deadline)
+            if context:
+                return context
+        elif texts and not chosen:
+            query = stricter(query, _HITS_WANTED_OF_THE_REJECTED)
+        return self._client.prepare_context(binding, query, deadline=deadline)
+
+    def find(self, binding: Binding, text: str, *, deadline: Deadline) -> Sequence[Hit]:
+        """Return the memories that share a word with the request ``text``, the best first.
+
+        Raises:
+            PowerContextError: The server found nothing in time, or refused.
+        """
+        request = Request.read(text)
+        hits = self._search(binding, request, deadline)
+        if isinstance(hits, PowerContextError):
+            return self._client.search_memory(binding, focused_query_of(request) or text, deadline=deadline)
+        return [hits[at] for at in rank(request, [hit.text for hit in hits])]
+
+    def _search(self, binding: Binding, request: Request, deadline: Deadline) -> Sequence[Hit] | PowerContextError:
+        """Return the memories that have a word of ``request``, or why they could not be searched for."""
+        if not request.words:
+            return []
+        if time.monotonic() < self._no_search_until:
+            return _NO_SEARCH
+        try:
+            hits = self._client.search_atomic_memory(binding, " ".join(request.words), deadline=deadline.within(deadline.left() * _SHARE_OF_A_SEARCH))
+        except PowerContextCancelledError:
+            raise
+        except PowerContextError as error:
+            if not _is_unknown_route(error):
+                return error
+            self._no_search_until = time.monotonic() + ASK_AGAIN_SECONDS
+            return _NO_SEARCH
+        if self._search_fails:
+            self._search_fails = False
+            logger.info("PowerContext recall: the search works again.")
+        return hits
+
+    def _tell_that_search_fails(self, error: PowerContextError) -> None:
+        """Say once, of a search that fails while recalls go on, that they find less."""
+        if error is not _NO_SEARCH and not self._search_fails:
+            self._search_fails = True
+            logger.warning("PowerContext recall: the search failed (%s). Until it is back, recalls use one request and find less.", type(error).__name__)
+
+    def _prepare(self, binding: Binding, query: str, second_query: str, deadline: Deadline) -> str:
+        """Return what the server prepares for ``query``, or else for ``second_query``, if there is as much time left as the first took."""
+        started = time.monotonic()
+        context = self._client.prepare_context(binding, query, deadline=deadline)
+        if context or not second_query or deadline.left() < 2 * (time.monotonic() - started):
+            return context
+        try:
+            return self._client.prepare_context(binding, second_query, deadline=deadline)
+        except PowerContextCancelledError:
+            raise
+        except PowerContextError:
+            return ""  # that the first query found nothing is an answer
+
+
+def _is_unknown_route(error: PowerContextError) -> bool:
+    """Tell what servers before 1.3 say of a path they do not know from an unknown Scope, which has an error code."""
+    return isinstance(error, PowerContextStatusError) and error.status_code in (404, 405) and error.code is None
