@@ -116,8 +116,8 @@ def spoken() -> Iterator[str]:
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func) in ("logger.info", "logger.warning", "logger.log"):
                 yield next(text for argument in node.args for text in texts_of(argument))
-            elif isinstance(node, ast.FunctionDef) and node.name == "_explain":
-                yield from (text for text in texts_of(ast.Module(node.body[1:], [])) if text.endswith("."))
+            elif isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_SENTENCES" and node.value is not None:
+                yield from (text for text in texts_of(node.value) if text.endswith("."))
             elif isinstance(node, ast.FunctionDef) and node.name in ("remedy_for", "_remedy_for_status", "_translate"):
                 body = node.body[1:] if ast.get_docstring(node) else node.body
                 yield from (text for text in texts_of(ast.Module(body, [])) if " " in text)

@@ -15,7 +15,8 @@ def settings_table() -> str:
     lines = ["| variable | default | meaning |", "|---|---|---|"]
     for variable, name in VARIABLES.items():
         setting = PowerContextSettings.model_fields[name]
-        default = "required" if setting.is_required() else told_about(name)["required"] or ("none" if setting.default is None else f"`{setting.default}`")
+        value = ",".join(setting.default) if isinstance(setting.default, tuple) else setting.default
+        default = "required" if setting.is_required() else told_about(name)["required"] or ("none" if value is None else f"`{value}`")
         lines.append(f"| `{variable}` | {default} | {setting.description} |")
     return "\n".join(lines)
 

@@ -19,7 +19,7 @@ from powercontext_support.real_server import RealServer
 from powercontext_support.scripted_server import Peer, Request, always, json_reply
 
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
-from deerflow.agents.memory.backends.powercontext.remember_tool import DESCRIPTION, INPUT_SCHEMA, install
+from deerflow.agents.memory.backends.powercontext.remember_tool import install
 
 plugins = pytest.importorskip("devhost.plugins", reason="the stand-in host is not part of a DeerFlow checkout")
 
@@ -56,18 +56,9 @@ def call(tool: Any, context: dict[str, Any] | None = None, **arguments: Any) -> 
     return asyncio.run(plugins.call_tool(tool, arguments or {"text": TEXT, "kind": "convention"}, {"user_id": OWNER} if context is None else context))
 
 
-def test_the_tool_has_its_namespaced_name_and_a_closed_schema(load_tool: LoadTool) -> None:
+def test_the_tool_has_its_namespaced_name(load_tool: LoadTool) -> None:
     assert hashlib.sha256(b"powercontext:remember").hexdigest()[:12] == "6d79c933d297"
-    assert load_tool("http://127.0.0.1:9").input_schema == INPUT_SCHEMA
-    assert INPUT_SCHEMA["required"] == ["text", "kind"]
-    assert INPUT_SCHEMA["additionalProperties"] is False
-    assert INPUT_SCHEMA["properties"]["kind"]["enum"] == ["fact", "preference", "decision", "constraint", "convention"]
-    assert "8192 bytes" in INPUT_SCHEMA["properties"]["text"]["description"]
-
-
-def test_the_description_says_when_how_and_what_not() -> None:
-    for words in ("explicitly asks", "before you answer", "never save a password", "names its subject", "name the subject", "unknown", "do not call again"):
-        assert words in DESCRIPTION + INPUT_SCHEMA["properties"]["text"]["description"]
+    assert load_tool("http://127.0.0.1:9").name == "remember"
 
 
 def test_a_save_on_a_real_server_is_saved_then_already_saved(load_tool: LoadTool, powercontext_server: RealServer) -> None:
@@ -90,12 +81,19 @@ def test_anyone_but_the_owner_saves_nothing_and_causes_no_request(context: dict[
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [{"text": TEXT}, {"kind": "fact"}, {"text": 5, "kind": "fact"}, {"text": TEXT, "kind": "note"}, {"text": TEXT, "kind": "fact", "user_id": OWNER}, {"text": TEXT, "kind": "fact", "scope_id": "x"}],
+    ("arguments", "sentence"),
+    [
+        ({"text": TEXT}, "the kind must be one of fact, preference, decision, constraint, convention."),
+        ({"text": TEXT, "kind": "note"}, "the kind must be one of fact, preference, decision, constraint, convention."),
+        ({"kind": "fact"}, "there is no text."),
+        ({"text": TEXT, "kind": "fact", "user_id": OWNER}, "give text and kind, and nothing else."),
+        ({"text": TEXT, "kind": "fact", "scope_id": "x"}, "give text and kind, and nothing else."),
+    ],
 )
-def test_arguments_outside_the_schema_never_reach_the_handler(arguments: dict[str, Any], load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
+def test_wrong_arguments_are_refused_with_the_reason_and_without_a_request(arguments: dict[str, Any], sentence: str, load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
     server = powercontext_scripted(answer)
-    assert call(load_tool(server.base_url), **arguments).content == "Invalid plugin tool input."
+    message = call(load_tool(server.base_url), **arguments)
+    assert (message.status, message.content) == ("error", f"Not saved: {sentence}")
     assert server.connections == 0
 
 

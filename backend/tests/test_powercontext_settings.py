@@ -67,6 +67,7 @@ def test_good_settings_are_accepted(changes: dict[str, str | None], powercontext
         *[("max_bytes", number) for number in ("", "511", "32769", "8000.0", "8e3", "8_000", " 8000", "+8000", "-1", "true", "x", "٨٠٠٠", "9" * 5000)],
         *[("recall_timeout_seconds", number) for number in ("", "0", "0.0", "4.1", "-1", "nan", "inf", "1e0", "2,5", "2 ", "true", "None", "1_0")],
         *[("recall_query", value) for value in ("", "Focused", "focused ", "vector", "none")],
+        *[("tools", value) for value in ("", ",", "recall,", "Remember", "forgett,recall", "remember recall", "remember,remember", "remember;recall", "all", "none")],
         *[("capture", value) for value in ("", "on", "true", "1", "Turns", "user ", "none")],
         *[("capture_max_entries", number) for number in ("", "0", "1000001", "-1", "1e3")],
         *[("capture_max_bytes", number) for number in ("", "999999", "64MB", "9999999999")],
@@ -103,6 +104,15 @@ def test_all_faults_are_named_at_once(powercontext_environment: Configure) -> No
         "BASE_URL", "OWNER_USER_ID", "SCOPE_ID", "TOKEN", "MAX_BYTES", "RECALL_TIMEOUT_SECONDS",
     ]  # fmt: skip
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "tools"),
+    [(None, ("remember", "recall", "correct", "forget")), ("remember", ("remember",)), ("recall, remember", ("recall", "remember")), ("forget,correct,recall,remember", ("forget", "correct", "recall", "remember"))],
+)
+def test_the_tools_are_named_with_commas_between_them(value: str | None, tools: tuple[str, ...], powercontext_environment: Configure) -> None:
+    powercontext_environment(tools=value)
+    assert load_settings().tools == tools
 
 
 def test_a_token_is_required_away_from_this_machine(powercontext_environment: Configure) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -19,11 +19,19 @@ def _seconds(value: object) -> object:
     return float(value) if isinstance(value, str) and _SECONDS.fullmatch(value) else value
 
 
+def _names(value: object) -> object:
+    return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
+
+
 Whole = Annotated[int, BeforeValidator(_integer)]
 """A whole number."""
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A number of seconds, with a point if it has a fraction."""
+
+
+ToolNames = Annotated[tuple[Literal["remember", "recall", "correct", "forget"], ...], BeforeValidator(_names)]
+"""Names of tools, with commas between them."""
 
 
 def setting(meaning: str, remedy: str, *, yaml: tuple[str, ...] = (), required: str = "", **limits: Any) -> Any:

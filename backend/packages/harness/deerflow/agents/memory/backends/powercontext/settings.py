@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, SecretStr, ValidationInfo, field_validator
 
-from .declaring import Seconds, Whole, setting
+from .declaring import Seconds, ToolNames, Whole, setting
 from .identifiers import OWNER_ID_RULE, SCOPE_ID_RULE, TOKEN_RULE, is_owner_id, is_scope_id, is_token
 from .people import People
 from .transport.endpoint import Endpoint, is_loopback, server_url
@@ -85,6 +85,11 @@ class PowerContextSettings(BaseModel):
         default=5.0,
         gt=0,
     )
+    tools: ToolNames = setting(
+        "which tools the plugin gives the model",
+        "must be one or more of remember, recall, correct, forget, each once, with commas between them; for none, take the plugin out of `plugins`",
+        default=("remember", "recall", "correct", "forget"),
+    )
     capture: Literal["off", "user", "turns"] = setting(
         "whether conversations are sent to be learned from: not at all, what their owner writes, or that and the final answers",
         "must be `off`, `user` or `turns`",
@@ -143,6 +148,13 @@ class PowerContextSettings(BaseModel):
     @classmethod
     def _check_base_url(cls, value: str) -> str:
         if server_url(value) is None:
+            raise ValueError
+        return value
+
+    @field_validator("tools")
+    @classmethod
+    def _check_tools(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value or len(set(value)) < len(value):
             raise ValueError
         return value
 

@@ -37,7 +37,7 @@ def diagnose(config: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield all findings, in the order in which they are best corrected."""
     settings, findings = check_environment()
     yield from findings
-    yield from check_config(config)
+    yield from check_config(config, settings.tools if settings else ())
     yield from check_host()
     if settings is None:
         yield Finding("warning", "server", "not asked: the settings come first")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
@@ -16,8 +16,8 @@ from .config_file import is_true, resolved
 TOOL_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
 
 
-def check_config(config: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what is to say of DeerFlow's config.yaml."""
+def check_config(config: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Finding]:
+    """Yield what is to say of DeerFlow's config.yaml; ``tools`` are those the settings ask for."""
     try:
         memory, plugins = resolved(config.get("memory")), resolved(config.get("plugins"))
     except PowerContextConfigurationError as error:
@@ -29,7 +29,7 @@ def check_config(config: Mapping[str, Any]) -> Iterator[Finding]:
         parse_backend_config(memory.get("backend_config"))
     except PowerContextConfigurationError as error:
         yield from (Finding("failed", "memory", line.removeprefix("- ")) for line in str(error).splitlines() if line.startswith("- "))
-    yield check_plugin(plugins)
+    yield check_plugin(plugins, tools)
 
 
 def _check_memory(memory: Mapping[str, Any]) -> Finding:
@@ -48,7 +48,7 @@ def _check_memory(memory: Mapping[str, Any]) -> Finding:
     return Finding("ok", "memory", "manager_class powercontext, recall on")
 
 
-def check_plugin(plugins: Any) -> Finding:
+def check_plugin(plugins: Any, tools: Sequence[str]) -> Finding:
     """Return what is to say of the tool's entry in ``plugins:``."""
     entries = [entry for entry in plugins if isinstance(entry, Mapping)] if isinstance(plugins, list) else []
     ours = [entry for entry in entries if entry.get("use") == TOOL_PATH]
@@ -61,7 +61,7 @@ def check_plugin(plugins: Any) -> Finding:
         return Finding("warning", "tool", "nothing can be saved from a chat: the plugin is there but disabled; set enabled: true")
     if any(entry.get("config") for entry in enabled):
         return Finding("failed", "tool", "the plugin refuses settings in YAML; remove its config")
-    return Finding("ok", "tool", "`remember` is configured")
+    return Finding("ok", "tool", ", ".join(f"`{tool}`" for tool in tools) or "configured")
 
 
 def check_host() -> Iterator[Finding]:

@@ -28,7 +28,7 @@ MAX_ATTEMPTS: Final = 4
 
 _CONFLICTS: Final = frozenset({"revision_conflict", "atomic_memory_changed", "memory_entry_inactive", "artifact_not_found", "not_found", "memory_not_found"})
 
-Reason = outcomes.Reason | Misread | Literal["no_such_memory", "changed_meanwhile", "is_forgotten", "is_set_aside", "not_yours", "busy"]
+Reason = outcomes.Reason | Misread | Literal["no_such_memory", "changed_meanwhile", "is_forgotten", "is_set_aside", "not_yours", "contended", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Change(ABC):
             attempt = self._attempt(memory, standing)
             if attempt is not None:
                 return attempt
-        return NotChanged("busy")
+        return NotChanged("contended")
 
     def _look(self, memory: Memory, meant: Standing | None) -> tuple[Outcome | None, Standing | None]:
         """Return how the memory stands, with the outcome if that settles it; ``meant`` is how it stood at the first look."""
@@ -191,7 +191,10 @@ def _read(memory: Memory, deadline: Deadline) -> Standing | None:
 def _reason_of_failed_look(error: PowerContextError) -> Reason:
     """Return what the model is told; nothing was written. A citation of the other generation is answered with 404 or 422."""
     unknown = isinstance(error, PowerContextStatusError) and (error.status_code == 404 or error.code == "legacy_memory_operation_unsupported")
-    return "no_such_memory" if unknown and reason_of(error) != "scope" else reason_of(error)
+    reason = reason_of(error)
+    if unknown and reason != "scope":
+        return "no_such_memory"
+    return "failed" if reason == "refused" else reason
 
 
 def _reason_of_refused_write(error: PowerContextError) -> Reason:
