@@ -105,7 +105,7 @@ class Demo:
         self.server = server
         self.relay = relay
         self.scope_id = scope_id
-        [self.remember] = tools_of(load_plugins()).values()
+        self.tools = {tool.name: tool for tool in tools_of(load_plugins()).values()}
         self.failed = 0
 
     def check(self, claim: str, holds: bool) -> None:
@@ -115,7 +115,7 @@ class Demo:
 
     def save(self, text: str, context: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         """Call the tool as a model would in a run of ``context``; print and return what the model gets back."""
-        message = self.runner.run(call_tool(self.remember, {"text": text, "kind": "convention"}, context))
+        message = self.runner.run(call_tool(self.tools["remember"], {"text": text, "kind": "convention"}, context))
         print(f"   model's call: remember({text!r}, 'convention')\n   result:       {message.content}")
         return message.status, json.loads(message.content) if message.status == "success" else {}
 

@@ -37,6 +37,7 @@ pytest.importorskip("yaml")
 SERVER_TEXT = "canary-of-the-server"
 QUERY = "canaryofthequery"
 TEXT = "canary of the text to remember"
+CITATION = {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}
 LIMIT = 0.3
 
 
@@ -153,7 +154,14 @@ def use_the_tool(shown: Shown) -> None:
         return True
 
     install(SimpleNamespace(plugin=accept), {})
-    [tool] = contributions[0].tools
+    tools = {tool.name: tool for tool in contributions[0].tools}
     context = SimpleNamespace(principal=SimpleNamespace(user_id=OWNER))
-    shown.of(shown.call(lambda: asyncio.run(tool.handler({"text": TEXT, "kind": "fact"}, context))))
+
+    def call(name: str, **arguments: object) -> Any:
+        return shown.call(lambda: asyncio.run(tools[name].handler(arguments, context)))
+
+    shown.of(call("remember", text=TEXT, kind="fact"))
+    call("recall", query=QUERY)  # what it returns is memories
+    shown.of(call("correct", citation=CITATION, text=TEXT))
+    shown.of(call("forget", citation=CITATION))
     shown.of(contributions[0])

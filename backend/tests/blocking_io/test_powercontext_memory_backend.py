@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, StartScripted
+from powercontext_support import OWNER, READY, SCOPE, BuildManager, StartScripted
 from powercontext_support.scripted_server import Peer, Request, json_reply
 
 pytest_plugins = ("powercontext_support.fixtures",)
@@ -48,14 +48,23 @@ def test_async_recall_and_add_do_not_block(gate: AbstractContextManager[Any], po
         assert asyncio.run(use()) == "Refund amounts are integer cents."
 
 
-def test_a_save_does_not_block(gate: AbstractContextManager[Any], powercontext_environment: Any, powercontext_scripted: StartScripted) -> None:
+def test_no_tool_blocks(gate: AbstractContextManager[Any], powercontext_environment: Any, powercontext_scripted: StartScripted) -> None:
     plugins = pytest.importorskip("deerflow_extension_api.plugins", reason="this DeerFlow has no plugin tools")
     auth = pytest.importorskip("deerflow_extension_api.auth")
     from deerflow.agents.memory.backends.powercontext.remember_tool import install
 
+    citation: dict[str, Any] = {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}
+
     def answer(request: Request, peer: Peer) -> bytes:
-        record = {"artifact": {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}, "kind": "fact", "text": "x", "state": "active"}
-        return json_reply(200, {"hits": []} if request.path.endswith("search") else {"changed": True, "records": [record]})
+        if request.path.endswith("/state"):
+            return json_reply(200, {"artifact": citation, "state": "active", "state_version": 0})
+        if request.path.endswith("/lifecycle"):
+            return json_reply(200, {"changed": True, "records": [{"artifact": citation, "state": "forgotten", "state_version": 1}]})
+        if "/revisions/" in request.path or request.method == "PUT":
+            revision = {"revision": 2, "content": {"kind": "fact", "text": "New."}} if request.method == "PUT" else {"content": {"kind": "fact", "text": "Old."}}
+            return json_reply(200, {"scope_id": SCOPE} | citation | revision)
+        record = {"artifact": citation, "kind": "fact", "text": "x", "state": "active"}
+        return json_reply(200, {"hits": [], "results": []} if request.path.endswith("search") else {"changed": True, "records": [record]})
 
     contributions: list[Any] = []
 
@@ -66,7 +75,10 @@ def test_a_save_does_not_block(gate: AbstractContextManager[Any], powercontext_e
 
     powercontext_environment(base_url=powercontext_scripted(answer).base_url)
     install(Registry(), {})
-    [tool] = contributions[0].tools
+    tools = {tool.name: tool for tool in contributions[0].tools}
     context = plugins.ToolContext(principal=auth.ExtensionPrincipal(user_id=OWNER), settings={}, thread_id="t-1")
     with gate:
-        assert asyncio.run(tool.handler({"text": "The gate stays shut.", "kind": "fact"}, context))["outcome"] == "saved"
+        assert asyncio.run(tools["remember"].handler({"text": "The gate stays shut.", "kind": "fact"}, context))["outcome"] == "saved"
+        assert asyncio.run(tools["recall"].handler({"query": "gate"}, context)) == {"memories": [], "more": False}
+        assert asyncio.run(tools["correct"].handler({"citation": citation, "text": "New."}, context))["outcome"] == "corrected"
+        assert asyncio.run(tools["forget"].handler({"citation": citation}, context))["outcome"] == "forgotten"
