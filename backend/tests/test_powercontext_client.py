@@ -168,7 +168,7 @@ def test_each_status_has_its_class_and_only_known_codes_are_repeated(
     with pytest.raises(PowerContextStatusError) as caught:
         client.prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
     assert (type(caught.value), caught.value.code, caught.value.request_id) == (error, code, REQUEST_ID)
-    assert str(caught.value) == f"the server answered {status}"
+    assert str(caught.value).startswith(f"the server answered {status}")
     assert caught.value.may_have_been_sent is True
 
 

@@ -118,7 +118,7 @@ def spoken() -> Iterator[str]:
                 yield next(text for argument in node.args for text in texts_of(argument))
             elif isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_SENTENCES" and node.value is not None:
                 yield from (text for text in texts_of(node.value) if text.endswith("."))
-            elif isinstance(node, ast.FunctionDef) and node.name in ("remedy_for", "_remedy_for_status", "_translate"):
+            elif isinstance(node, ast.FunctionDef) and node.name in ("remedy_for", "_remedy_for_status", "translate"):
                 body = node.body[1:] if ast.get_docstring(node) else node.body
                 yield from (text for text in texts_of(ast.Module(body, [])) if " " in text)
 

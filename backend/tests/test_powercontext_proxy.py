@@ -47,7 +47,7 @@ def test_another_machine_is_reached_through_the_proxy(
     monkeypatch.setenv(variable, proxy.base_url.replace("http://", "http://user:pass@"))
     powercontext_environment(base_url=REMOTE)
     client = PowerContextClient(load_settings())
-    with pytest.raises(PowerContextConnectionError, match="the proxy refuses the connection") as caught:
+    with pytest.raises(PowerContextConnectionError, match="the proxy wants a user name and a password") as caught:
         client.prepare_context(binding(), "refund", deadline=Deadline.after(2.0))
     client.close()
     [request] = proxy.requests

@@ -145,11 +145,15 @@ def remedy_for(error: PowerContextError) -> str:
     if isinstance(error, PowerContextCancelledError):
         return "the check was cut off by a shutdown"
     if isinstance(error, PowerContextConnectionError):
+        if ": " in str(error):  # a cause that has its remedy
+            return f"PowerContext cannot be reached: {error}"
         return f"PowerContext cannot be reached ({error}): check that it runs, and POWERCONTEXT_DEERFLOW_BASE_URL"
-    if isinstance(error, PowerContextUnavailableError):
+    if isinstance(error, PowerContextUnavailableError) and error.code is not None:
         return f"PowerContext is not ready ({error}): wait for its start-up, or look into its log"
     if isinstance(error, PowerContextStatusError):
         return _remedy_for_status(error)
+    if ": " in str(error):
+        return f"PowerContext does not answer: {error}"
     return f"PowerContext does not answer as it should ({error}): check POWERCONTEXT_DEERFLOW_BASE_URL and the server's log"
 
 
@@ -157,7 +161,7 @@ def _remedy_for_status(error: PowerContextStatusError) -> str:
     status = error.status_code
     if status == 404:
         return "this server does not know PowerContext's API: it is older than 1.2, or POWERCONTEXT_DEERFLOW_BASE_URL leads elsewhere"
-    if status in (502, 504):
+    if status in (502, 503, 504):
         return f"a proxy on the way does not reach PowerContext ({error}): check that it runs, and the proxy's log"
     if status == 429:
         return f"a proxy on the way limits the requests ({error}): raise its limit for this Gateway"

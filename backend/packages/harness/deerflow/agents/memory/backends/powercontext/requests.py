@@ -55,7 +55,8 @@ def success(request: Request, reply: Reply, *, statuses: tuple[int, ...] = (200,
         kind = PowerContextScopeNotFoundError
     elif reply.status == 503:
         kind = PowerContextUnavailableError
-    raise kind(f"the server answered {reply.status}", status_code=reply.status, code=code, operation=request.operation, request_id=reply.request_id)
+    answered = f"the server answered {reply.status}" + (f" {reply.redirect}" if reply.redirect else "")
+    raise kind(answered, status_code=reply.status, code=code, operation=request.operation, request_id=reply.request_id)
 
 
 def _error_code(reply: Reply) -> str | None:

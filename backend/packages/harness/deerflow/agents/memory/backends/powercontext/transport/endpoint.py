@@ -87,6 +87,9 @@ def _bypasses(url: httpx.URL, no_proxy: str) -> bool:
 
 
 def _trusted_certificates() -> ssl.SSLContext:
+    log = os.environ.get("SSLKEYLOGFILE")
+    if log and not _can_be_written(log):  # Python's ssl module opens it
+        raise PowerContextConfigurationError("SSLKEYLOGFILE does not name a file that can be written; unset it for this process")
     folder = os.environ.get("SSL_CERT_DIR")
     if not folder or os.environ.get("SSL_CERT_FILE") or os.path.isdir(folder):  # a folder that is not there would pass for an empty one
         try:
@@ -94,6 +97,14 @@ def _trusted_certificates() -> ssl.SSLContext:
         except OSError:  # ssl.SSLError is one
             pass
     raise PowerContextConfigurationError("SSL_CERT_FILE or SSL_CERT_DIR does not name certificates that can be read; correct it, or unset it for this process")
+
+
+def _can_be_written(path: str) -> bool:
+    try:
+        with open(path, "ab"):
+            return True
+    except OSError:
+        return False
 
 
 def _parse(text: str) -> httpx.URL | None:

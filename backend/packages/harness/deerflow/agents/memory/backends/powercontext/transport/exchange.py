@@ -1,8 +1,8 @@
 """One HTTP exchange under one total deadline.
 
 httpx's time-outs start anew with every byte, so a slow peer can hold a call for as long as it likes. This module works
-one layer below, on httpcore's connections over ``network.DeadlineBackend``. It is also the one place where httpcore's
-exceptions become ours.
+one layer below, on httpcore's connections over ``network.DeadlineBackend``. ``translating`` is where httpcore's exceptions
+become ours.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import httpcore
+import httpx
 from pydantic import SecretStr
 
 from ..deadline import Deadline
 from ..errors import (
     PowerContextCancelledError,
-    PowerContextConnectionError,
     PowerContextError,
-    PowerContextResponseError,
-    PowerContextTimeoutError,
 )
+from . import causes
 from .connections import Connections
 from .endpoint import Endpoint
-from .network import DeadlineStream, HandshakeError, NameLookupError
+from .network import DeadlineStream
+from .translating import BodyTooLargeError, translate
 
 _REQUEST_ID = re.compile(rb"[0-9a-f]{16}")
+_VISIBLE = re.compile(rb"[\x21-\x7e]{1,4096}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete reply, whatever its status."""
+    """A complete reply, whatever its status.
+
+    Attributes:
+        status: The HTTP status.
+        body: The body.
+        request_id: The server's id of the request.
+        redirect: Where a redirect leads, in our words; it is not followed.
+    """
 
     status: int
     body: bytes = field(repr=False)
     request_id: str | None
+    redirect: str | None = None
 
 
 class Transport:
@@ -120,9 +129,9 @@ class Transport:
             httpcore.NetworkError,
             httpcore.ProtocolError,
             httpcore.ProxyError,
-            _BodyTooLargeError,
+            BodyTooLargeError,
         ) as error:
-            failure = _translate(error, request.operation, body.taken, self._proxied)
+            failure = translate(error, request.operation, body.taken, self._proxied)
         raise failure  # out here, so that httpcore's exception, which quotes the peer, does not hang on to it
 
     def _message(self, request: Request, body: _RequestBody, deadline: Deadline) -> httpcore.Request:
@@ -159,10 +168,6 @@ class _RequestBody:
         yield self._content
 
 
-class _BodyTooLargeError(Exception):
-    """The reply's body is longer than anything legitimate."""
-
-
 def _send(connection: httpcore.ConnectionPool, message: httpcore.Request, request: Request) -> Reply:
     if request.writes:
         connection.close()
@@ -175,7 +180,7 @@ def _send(connection: httpcore.ConnectionPool, message: httpcore.Request, reques
             response.close()
         # After a 500 the server closes the connection without saying so.
         reusable = not request.writes and response.status < 500 and _ends_with(response, body)
-        return Reply(response.status, body, _request_id(response))
+        return Reply(response.status, body, _header(response, b"x-powercontext-request-id", _REQUEST_ID), _redirect(response, message.url))
     finally:
         if not reusable:
             connection.close()  # also what httpcore left half open: a tunnel whose handshake failed would block the next request
@@ -192,34 +197,21 @@ def _read_body(response: httpcore.Response, limit: int) -> bytes:
     for chunk in response.iter_stream():
         body += chunk
         if len(body) > limit:
-            raise _BodyTooLargeError
+            raise BodyTooLargeError
     return bytes(body)
 
 
-def _request_id(response: httpcore.Response) -> str | None:
-    for name, value in response.headers:
-        if name.lower() == b"x-powercontext-request-id" and _REQUEST_ID.fullmatch(value):
+def _header(response: httpcore.Response, name: bytes, pattern: re.Pattern[bytes]) -> str | None:
+    for key, value in response.headers:
+        if key.lower() == name and pattern.fullmatch(value):
             return value.decode("ascii")
     return None
 
 
-def _translate(error: Exception, operation: str, sent: bool, proxied: bool) -> PowerContextError:
-    if isinstance(error, httpcore.TimeoutException):
-        reason = "no complete reply within the limit" if sent else "no connection within the limit"
-        return PowerContextTimeoutError(reason, operation=operation, may_have_been_sent=sent)
-    if isinstance(error, _BodyTooLargeError):
-        return PowerContextResponseError("the reply is too large", operation=operation)
-    if sent:
-        return PowerContextResponseError("the connection broke before a complete reply", operation=operation)
-    if isinstance(error, NameLookupError):
-        reason = "the proxy's name has no address" if proxied else "the server's name has no address"
-    elif isinstance(error, HandshakeError):
-        reason = "no TLS connection: is the certificate trusted, and is this an https port?"
-    elif isinstance(error, httpcore.ProxyError):
-        reason = "the proxy refuses the connection"
-    else:
-        reason = "nothing answers at the proxy's address" if proxied else "nothing answers at the server's address"
-    return PowerContextConnectionError(reason, operation=operation)
+def _redirect(response: httpcore.Response, url: httpcore.URL) -> str | None:
+    if not 300 <= response.status < 400:
+        return None
+    return causes.of_redirect(httpx.URL(bytes(url).decode("ascii")), _header(response, b"location", _VISIBLE) or "")
 
 
 class _QuietExchange(logging.Filter):

@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import httpcore
 
+from . import causes
+
 # httpcore takes apart all that one read returned before it looks at the deadline again; 64 KiB of one-byte chunks take it 0.2 s.
 _READ_BYTES: Final = 4096
 
@@ -27,7 +29,11 @@ class NameLookupError(httpcore.ConnectError):
 
 
 class HandshakeError(httpcore.ConnectError):
-    """TLS failed, most often because the certificate is not trusted."""
+    """TLS failed; the text is one of ``causes``."""
+
+
+class ForeignProtocolError(httpcore.RemoteProtocolError):
+    """What answers speaks no HTTP; the text is one of ``causes``."""
 
 
 def time_left(deadline: float | None, expired: type[httpcore.TimeoutException]) -> float | None:
@@ -65,6 +71,8 @@ class DeadlineStream(httpcore.NetworkStream):
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read what has arrived; ``httpcore.ReadTimeout`` after the deadline."""
         data = self._stream.read(min(max_bytes, _READ_BYTES), time_left(timeout, httpcore.ReadTimeout))
+        if not self.received_bytes and data and (cause := causes.of_opening(data)):
+            raise ForeignProtocolError(cause)
         self.received_bytes += len(data)
         if not self.head_bytes:
             self._head += data
@@ -102,8 +110,8 @@ class DeadlineStream(httpcore.NetworkStream):
             raise
         try:
             return DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, left))
-        except httpcore.ConnectError:
-            raise HandshakeError from None
+        except httpcore.ConnectError as error:
+            raise HandshakeError(causes.of_failed_handshake(error.__cause__)) from None
 
     def get_extra_info(self, info: str) -> Any:
         """Return what httpcore knows of the socket."""

@@ -1,0 +1,40 @@
+"""The one place where httpcore's exceptions become ours."""
+
+from __future__ import annotations
+
+import httpcore
+
+from ..errors import PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
+from .network import ForeignProtocolError, HandshakeError, NameLookupError
+
+
+class BodyTooLargeError(Exception):
+    """The reply's body is longer than anything legitimate."""
+
+
+def translate(error: Exception, operation: str, sent: bool, proxied: bool) -> PowerContextError:
+    """Return our error for what httpcore raised.
+
+    Args:
+        error: What it raised; it quotes the peer.
+        operation: PowerContext's operation.
+        sent: Whether the server may have received the request.
+        proxied: Whether there is a proxy on the way.
+    """
+    if isinstance(error, httpcore.TimeoutException):
+        reason = "no complete reply within the limit" if sent else "no connection within the limit"
+        return PowerContextTimeoutError(reason, operation=operation, may_have_been_sent=sent)
+    if isinstance(error, BodyTooLargeError):
+        return PowerContextResponseError("the reply is too large", operation=operation)
+    if sent:
+        reason = str(error) if isinstance(error, ForeignProtocolError) else "the connection broke before a complete reply"
+        return PowerContextResponseError(reason, operation=operation)
+    if isinstance(error, NameLookupError):
+        reason = "the proxy's name has no address" if proxied else "the server's name has no address"
+    elif isinstance(error, HandshakeError):
+        reason = str(error)
+    elif isinstance(error, httpcore.ProxyError):
+        reason = "the proxy wants a user name and a password: put them into its URL" if str(error).startswith("407") else "the proxy refuses the connection"
+    else:
+        reason = "nothing answers at the proxy's address" if proxied else "nothing answers at the server's address"
+    return PowerContextConnectionError(reason, operation=operation)

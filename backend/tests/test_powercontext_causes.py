@@ -1,0 +1,147 @@
+"""One cause, one remedy: what the doctor says where something other than a healthy PowerContext answers."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from powercontext_support import Configure, StartHTTP, StartScripted
+from powercontext_support.replies import Reply, error
+from powercontext_support.scripted_server import Peer, Request
+
+from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.doctor.server_checks import check_service
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
+
+pytest_plugins = ("powercontext_support.fixtures",)
+
+Ask = Callable[..., str]
+
+
+@pytest.fixture
+def ask(powercontext_environment: Configure) -> Ask:
+    """Return a function that asks a server as the doctor does, and gives the one failed line."""
+
+    def failed_line(base_url: str, **settings: str | None) -> str:
+        powercontext_environment(base_url=base_url, recall_timeout_seconds="4", **settings)
+        [line] = [finding.detail for finding in check_service(load_settings()) if finding.status == "failed"]
+        return line
+
+    return failed_line
+
+
+@pytest.mark.parametrize(
+    ("opening", "line"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "PowerContext does not answer: an SSH server answers there: check the port"),
+        (b"-ERR wrong number of arguments for 'get' command\r\n", "PowerContext does not answer: a Redis server, or one like it, answers there: check the port"),
+        (b"220 mail.example.com ESMTP\r\n", "PowerContext does not answer: a mail or FTP server answers there: check the port"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "PowerContext does not answer: an https port answers there: the URL has to begin with https://"),
+        (b"GARBAGE\r\n\r\n", "PowerContext does not answer: what answers there speaks no HTTP: check the port"),
+    ],
+)
+def test_a_port_where_something_else_speaks_is_named(opening: bytes, line: str, ask: Ask, powercontext_scripted: StartScripted) -> None:
+    def speak(request: Request, peer: Peer) -> None:
+        peer.send(opening)
+
+    assert ask(powercontext_scripted(speak).base_url) == line
+
+
+@pytest.mark.parametrize(
+    ("reply", "line"),
+    [
+        (Reply(200, b"<html>sign in"), "PowerContext does not answer as it should (the reply is not what PowerContext's contract says): check POWERCONTEXT_DEERFLOW_BASE_URL and the server's log"),
+        (
+            Reply(302, b"", {"Location": "https://login.example.com/secret"}),
+            "something else than PowerContext answers (the server answered 302 and leads to another host): check POWERCONTEXT_DEERFLOW_BASE_URL, and any proxy or sign-in page on the way",
+        ),
+        (
+            Reply(307, b"", {"Location": "/login"}),
+            "something else than PowerContext answers (the server answered 307 and leads to another path or port of this host): check POWERCONTEXT_DEERFLOW_BASE_URL, and any proxy or sign-in page on the way",
+        ),
+        (Reply(429, b"slow down"), "a proxy on the way limits the requests (the server answered 429): raise its limit for this Gateway"),
+        (error(500, "internal_error"), "PowerContext fails inside (the server answered 500): look into its log"),
+        (Reply(502, b"<html>"), "a proxy on the way does not reach PowerContext (the server answered 502): check that it runs, and the proxy's log"),
+        (Reply(503, b"<html>"), "a proxy on the way does not reach PowerContext (the server answered 503): check that it runs, and the proxy's log"),
+        (error(503, "server_overloaded"), "PowerContext is not ready (the server answered 503): wait for its start-up, or look into its log"),
+    ],
+    ids=lambda value: str(value.status) if isinstance(value, Reply) else "",
+)
+def test_a_status_is_told_by_who_can_have_sent_it(reply: Reply, line: str, ask: Ask, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http()
+    server.answer(None, reply)
+    assert ask(server.base_url) == line
+
+
+@pytest.fixture
+def trust(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Any], None]:
+    """Return a function that makes a certificate authority the only one that is trusted."""
+
+    def only(authority: Any) -> None:
+        authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+
+    return only
+
+
+@pytest.fixture
+def tls_server() -> Iterator[Callable[[Any], str]]:
+    """Return a function that starts an https server with a certificate, and gives its URL."""
+    httpserver = pytest.importorskip("pytest_httpserver")
+    started: list[Any] = []
+
+    def start(certificate: Any) -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        started.append(httpserver.HTTPServer(host="127.0.0.1", ssl_context=context, threaded=True))
+        started[-1].start()
+        return f"https://127.0.0.1:{started[-1].port}"
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+def test_an_expired_certificate_is_named(ask: Ask, trust: Callable[[Any], None], tls_server: Callable[[Any], str]) -> None:
+    authority = pytest.importorskip("trustme").CA()
+    trust(authority)
+    url = tls_server(authority.issue_cert("127.0.0.1", not_after=datetime.now(UTC) - timedelta(days=1), not_before=datetime.now(UTC) - timedelta(days=2)))
+    assert ask(url) == "PowerContext cannot be reached: the server's certificate has expired: renew it"
+
+
+def test_a_certificate_for_another_address_is_named(ask: Ask, trust: Callable[[Any], None], tls_server: Callable[[Any], str]) -> None:
+    authority = pytest.importorskip("trustme").CA()
+    trust(authority)
+    url = tls_server(authority.issue_cert("powercontext.example.com"))
+    assert ask(url) == "PowerContext cannot be reached: the server's certificate is for another address: use its name in the URL, or a certificate for this address"
+
+
+def test_a_certificate_of_an_unknown_authority_is_named(ask: Ask, trust: Callable[[Any], None], tls_server: Callable[[Any], str]) -> None:
+    trustme = pytest.importorskip("trustme")
+    trust(trustme.CA())
+    url = tls_server(trustme.CA().issue_cert("127.0.0.1"))
+    assert ask(url).startswith("PowerContext cannot be reached: the server's certificate is from an authority that is not trusted")
+
+
+def test_https_to_an_http_port_is_named(ask: Ask, powercontext_http: StartHTTP) -> None:
+    url = powercontext_http().base_url.replace("http://", "https://")
+    assert ask(url).startswith("PowerContext cannot be reached: what answers there speaks no TLS: is this an http port?")
+
+
+def test_a_proxy_that_wants_a_password_is_named(ask: Ask, powercontext_scripted: StartScripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(request: Request, peer: Peer) -> None:
+        peer.send(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+
+    monkeypatch.setenv("HTTPS_PROXY", powercontext_scripted(refuse).base_url)
+    assert ask("https://powercontext.example.com") == "PowerContext cannot be reached: the proxy wants a user name and a password: put them into its URL"
+
+
+def test_a_key_log_that_cannot_be_written_is_named(powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "none" / "keys"))
+    powercontext_environment(base_url="https://powercontext.example.com")
+    with pytest.raises(PowerContextConfigurationError, match="SSLKEYLOGFILE does not name a file that can be written"):
+        load_settings()
