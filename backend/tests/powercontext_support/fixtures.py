@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManag
 from deerflow.agents.memory.backends.powercontext.config import reset_settings
 
 from . import OWNER, SCOPE, TOKEN, BuildManager, Configure, StartHTTP, StartScripted
-from .real_server import RealServer, find_executable
+from .real_server import PrincipalServer, RealServer, find_executable
 from .scripted_server import Script, ScriptedServer
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _PROXY_VARIABLES = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where pytest-xdist spreads the tests over processes, keep those with a real server in one: there is one server per run."""
     for item in items if config.pluginmanager.hasplugin("xdist") else []:
-        if "powercontext_servers" in getattr(item, "fixturenames", ()):
+        if {"powercontext_servers", "powercontext_principals"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group("real server"))
 
 
@@ -155,3 +156,27 @@ def powercontext_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 def powercontext_server(powercontext_servers: Callable[[str], RealServer]) -> RealServer:
     """Return the run's PowerContext 1.4.1."""
     return powercontext_servers("1.4.1")
+
+
+@pytest.fixture(scope="session")
+def powercontext_principals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    """Return the run's PowerContext 1.4.1 with tokens of their own for ``ann`` and ``ben``: ``<name>s-own-test-token``."""
+    executable = find_executable()
+    if executable is None:
+        pytest.skip("no PowerContext 1.4.1 here: POWERCONTEXT_TEST_SERVER names its command")
+    principals = {f"{name}s-own-test-token": name for name in ("ann", "ben")}
+    with PrincipalServer(tmp_path_factory.mktemp("powercontext-principals"), executable=executable, principals=principals) as server:
+        yield server
+
+
+@pytest.fixture
+def powercontext_people(powercontext_manager: BuildManager, tmp_path: Path) -> Callable[..., PowerContextMemoryManager]:
+    """Return a function that builds a manager for ``base_url`` and a bindings file of these entries."""
+
+    def build(base_url: str, *people: Mapping[str, object], **changes: Any) -> PowerContextMemoryManager:
+        file = tmp_path / "bindings.json"
+        file.touch(mode=0o600)
+        file.write_text(json.dumps({"bindings": people}), encoding="utf-8")
+        return powercontext_manager(base_url, **({"bindings_file": str(file), "owner_user_id": None, "scope_id": None} | changes))
+
+    return build

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -67,7 +69,7 @@ class RealServer:
             "POWERCONTEXT_SERVER_AUTH_ENABLED": "true",
             "POWERCONTEXT_SERVER_AUTH_TOKEN": self.token,
         }
-        command = [self._executable, "server", "run", "--host", "127.0.0.1", "--port", str(self.port), "--no-env-file"]
+        command = self._command()
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(command, env=inherited | settings, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
@@ -75,6 +77,9 @@ class RealServer:
         except BaseException:
             self.stop()
             raise
+
+    def _command(self) -> list[str]:
+        return [self._executable, "server", "run", "--host", "127.0.0.1", "--port", str(self.port), "--no-env-file"]
 
     def _wait_until_ready(self) -> None:
         assert self._process is not None
@@ -103,7 +108,11 @@ class RealServer:
 
     def request(self, method: str, path: str, body: object | None = None) -> httpx.Response:
         """Call the API as another client of this server would."""
-        headers = {"Authorization": f"Bearer {self.token}"}
+        return self.request_as(self.token, method, path, body)
+
+    def request_as(self, token: str, method: str, path: str, body: object | None = None) -> httpx.Response:
+        """Do the same with another token."""
+        headers = {"Authorization": f"Bearer {token}"}
         with httpx.Client(base_url=self.base_url, trust_env=False, timeout=30.0, headers=headers) as client:
             return client.request(method, path, json=body)
 
@@ -122,3 +131,16 @@ class RealServer:
         metrics = self.request("GET", "/metrics").raise_for_status().text
         counts = re.findall(rf'^powercontext_server_transport_requests_total{{operation="{operation}",.*}} (\S+)$', metrics, re.MULTILINE)
         return sum(int(float(count)) for count in counts)
+
+
+class PrincipalServer(RealServer):
+    """A server with a token for each principal, as an operator's own launcher makes it; ``token`` is the administrator's."""
+
+    def __init__(self, folder: Path, *, executable: str, principals: Mapping[str, str]) -> None:
+        """``principals`` are the names of the other tokens' holders, by token."""
+        super().__init__(folder, executable=executable, token="administrators-test-token")
+        (folder / "principals.json").write_text(json.dumps({self.token: "administrator", **principals}), encoding="utf-8")
+
+    def _command(self) -> list[str]:
+        launcher = Path(__file__).with_name("principals.py")
+        return [str(Path(self._executable).resolve().parent / "python"), str(launcher), str(self.port), str(self.folder / "principals.json")]

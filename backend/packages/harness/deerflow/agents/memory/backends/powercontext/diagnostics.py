@@ -114,8 +114,7 @@ def check_server(client: PowerContextClient, binding: Binding, deadline: Deadlin
             yield Finding("failed", "server", "PowerContext is not ready: wait for its start-up, or look into its log")
             return
         yield Finding("ok" if readiness.status == "ready" else "warning", "server", readiness.status)
-        info = client.get_server_info(binding, deadline=deadline)
-        yield Finding("ok", "version", f"{info.package_version} (1.3 or later)" if info else "before 1.3")
+        yield _check_version(client, binding, deadline)
         client.get_scope(binding, deadline=deadline)
         yield _check_token(client, binding, deadline)
     except PowerContextAuthenticationError as error:
@@ -123,6 +122,17 @@ def check_server(client: PowerContextClient, binding: Binding, deadline: Deadlin
         yield Finding("failed", "server", demanded if binding.token is None else remedy_for(error))
     except PowerContextError as error:
         yield Finding("failed", "server", remedy_for(error))
+
+
+def _check_version(client: PowerContextClient, binding: Binding, deadline: Deadline) -> Finding:
+    """Ask for the version, which a token that may use a Scope and nothing else is not told."""
+    try:
+        info = client.get_server_info(binding, deadline=deadline)
+    except PowerContextAuthenticationError as error:
+        if error.status_code != 403:
+            raise
+        return Finding("ok", "version", "not told to this token")
+    return Finding("ok", "version", f"{info.package_version} (1.3 or later)" if info else "before 1.3")
 
 
 def _check_token(client: PowerContextClient, binding: Binding, deadline: Deadline) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from ..check_people import check_everybody
@@ -10,7 +10,7 @@ from ..client import PowerContextClient
 from ..config import PowerContextSettings, load_settings
 from ..deadline import Deadline
 from ..diagnostics import Finding, remedy_for, settings_warnings, sign_in_problem
-from ..errors import PowerContextConfigurationError, PowerContextError
+from ..errors import PowerContextAuthenticationError, PowerContextConfigurationError, PowerContextError
 from ..people import Binding
 
 LIMIT_SECONDS: Final = 30.0
@@ -49,8 +49,7 @@ def check_recall(client: PowerContextClient, binding: Binding, settings: PowerCo
     """Yield whether the query fits how the server searches, and how long a recall takes."""
     limit = settings.recall_timeout_seconds
     try:
-        modes = client.get_capabilities(binding, deadline=Deadline.after(limit)).search_modes
-        yield check_search(modes, settings)
+        yield from check_search(client, binding, settings)
         deadline = Deadline.after(limit)
         client.prepare_context(binding, "powercontext doctor", deadline=deadline)
         took = f"{(limit - deadline.left()) * 1000:.0f} ms of {limit * 1000:.0f} ms"
@@ -60,10 +59,17 @@ def check_recall(client: PowerContextClient, binding: Binding, settings: PowerCo
         yield Finding("failed", "server", remedy_for(error))
 
 
-def check_search(modes: Collection[str], settings: PowerContextSettings) -> Finding:
-    """Return whether the query fits how the server searches."""
-    if {"vector", "hybrid"} & set(modes) and settings.recall_query == "focused":
-        return Finding("warning", "query", "this server searches vectors, which work better on whole requests; set POWERCONTEXT_DEERFLOW_RECALL_QUERY=full")
-    if not {"vector", "hybrid"} & set(modes) and settings.recall_query == "full":
-        return Finding("warning", "query", "this server searches words, and a whole request hides them; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY")
-    return Finding("ok", "query", settings.recall_query)
+def check_search(client: PowerContextClient, binding: Binding, settings: PowerContextSettings) -> Iterator[Finding]:
+    """Yield whether the query fits how the server searches, if the token is told."""
+    try:
+        modes = set(client.get_capabilities(binding, deadline=Deadline.after(settings.recall_timeout_seconds)).search_modes)
+    except PowerContextAuthenticationError as error:
+        if error.status_code != 403:
+            raise
+        return
+    if {"vector", "hybrid"} & modes and settings.recall_query == "focused":
+        yield Finding("warning", "query", "this server searches vectors, which work better on whole requests; set POWERCONTEXT_DEERFLOW_RECALL_QUERY=full")
+    elif not {"vector", "hybrid"} & modes and settings.recall_query == "full":
+        yield Finding("warning", "query", "this server searches words, and a whole request hides them; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY")
+    else:
+        yield Finding("ok", "query", settings.recall_query)
