@@ -140,7 +140,8 @@ class PowerContextClient:
         """Return one revision of a memory, whatever came after it (1.3 and later)."""
         request = get("get_artifact_revision", f"{_artifact(binding, 'atomic-memory', artifact_id)}/revisions/{revision}", binding)
         memory = MemoryRevision.parse(*success(request, self._transport.exchange(request, deadline)))
-        _check((memory.artifact.artifact_id, memory.artifact.revision) == (artifact_id, revision), request)
+        named = (memory.scope_id, memory.artifact.artifact_id, memory.artifact.revision)
+        _check(named == (binding.scope_id.get_secret_value(), artifact_id, revision), request)
         return memory
 
     def replace_artifact(self, binding: Binding, reference: ArtifactReference, kind: str, text: str, *, deadline: Deadline) -> MemoryRevision:
@@ -151,8 +152,9 @@ class PowerContextClient:
         path = _artifact(binding, "atomic-memory", reference.artifact_id)
         request = put("replace_artifact", path, binding, {"content": {"kind": kind, "text": text}}, if_match=f'"revision:{reference.revision}"')
         memory = MemoryRevision.parse(*success(request, self._transport.exchange(request, deadline)))
-        done = memory.artifact.artifact_id == reference.artifact_id and memory.artifact.revision > reference.revision
-        _check(done and (memory.kind, memory.text) == (kind, text), request)
+        done = (memory.scope_id, memory.artifact.artifact_id, memory.kind, memory.text)
+        wanted = (binding.scope_id.get_secret_value(), reference.artifact_id, kind, text)
+        _check(done == wanted and memory.artifact.revision > reference.revision, request)
         return memory
 
     def forget_atomic_memory(self, binding: Binding, state: MemoryState, *, deadline: Deadline) -> MemoryState:

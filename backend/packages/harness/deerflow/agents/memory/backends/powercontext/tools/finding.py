@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -14,6 +13,8 @@ from ..host_tags import result_without_host_tags
 from ..models import Hit
 from ..people import Binding
 from ..process import shared_client
+from ..recall.recalling import Recall
+from ..recall.request import Request
 from . import outcomes
 from .outcomes import reason_of
 
@@ -58,18 +59,16 @@ class Finder:
             query: Words of what is looked for; anything but a text with a word in it is refused.
             deadline: Of the whole call; it ends after ``recall_timeout_seconds`` at the latest.
         """
-        if not isinstance(query, str) or not query.strip():
+        if not isinstance(query, str) or not Request.read(query).words:
             return NotLookedUp("no_query")
         seconds = self._settings.recall_timeout_seconds
         try:
-            hits = self._search(binding, query, deadline.within(seconds) if deadline else Deadline.after(seconds))
+            limit = deadline.within(seconds) if deadline else Deadline.after(seconds)
+            hits = Recall(shared_client(self._settings)).find(binding, query, deadline=limit)
         except PowerContextError as error:
             reason = reason_of(error)
             return NotLookedUp("failed" if reason == "refused" else reason, error)
         return Found(tuple(hit for hit in hits if hit.state == "active"))
-
-    def _search(self, binding: Binding, query: str, deadline: Deadline) -> Iterable[Hit]:
-        return shared_client(self._settings).search_memory(binding, query, deadline=deadline)
 
 
 def as_result(found: Found) -> dict[str, Any]:
