@@ -28,7 +28,7 @@ _SCHEMA: Final = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY AUTOINCREMENT, queued_at REAL NOT NULL, user_id TEXT NOT NULL, destination BLOB NOT NULL, thread_key BLOB NOT NULL,
-    source_id TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL, parked TEXT
+    message_key BLOB NOT NULL, source_id TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL, parked TEXT
 );
 CREATE TABLE contents (id INTEGER PRIMARY KEY, metadata TEXT NOT NULL, content TEXT NOT NULL);
 CREATE TABLE seen (thread_key BLOB, message_key BLOB, mark BLOB, day INTEGER NOT NULL, PRIMARY KEY (thread_key, message_key, mark)) WITHOUT ROWID;

@@ -17,11 +17,15 @@ from pathlib import Path
 from typing import Final
 
 from .database import Database
-from .evidence import Evidence, News, Origin, news
+from .evidence import Evidence, News, Origin, message_key, news
 from .transcript import Turn
 
 MAX_SEEN: Final = 500_000
 """How many messages are kept in mind, as hashes of about 60 bytes. What drops out and comes again is the same source again."""
+
+
+OPEN: Final = "open"
+"""The mark of what compaction took out of a turn that is not over: the model may still save it explicitly."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Status:
     """What can be said of the outbox without saying what is in it.
 
     Attributes:
-        waiting: Entries that are to be sent.
+        waiting: Entries that are to be sent, now or when the turn they belong to is over.
         parked: Entries that PowerContext refused, by its error code.
         oldest_seconds: How long the oldest of all has been here; 0 if there is none.
         counts: Since the file was made: ``queued``, ``sent``, ``refused`` (the outbox was full), ``expired``,
@@ -112,6 +116,10 @@ class Outbox:
         seen = set(connection.execute("SELECT message_key, mark FROM seen WHERE thread_key = ?", (thread,)))
         saved = connection.execute("SELECT 1 FROM open_saves WHERE thread_key = ?", (thread,)).fetchone() is not None
         [entries, size] = connection.execute("SELECT count(*), coalesce(sum(bytes), 0) FROM entries").fetchone()
+        open_turn = heard.turns[-1] if heard.compaction and heard.turns and not heard.turns[-1].answered else None
+        open_keys = {message_key(said) for said in open_turn.said} if open_turn else set()
+        if open_turn is None and not heard.compaction:
+            self._close_turn(connection, thread, heard.turns, saved, counts)
         fresh = list(news(heard.turns, origin, seen, compaction=heard.compaction, saved_in_open_turn=saved))
         for position, message in enumerate(fresh):
             entries += len(message.sources)
@@ -119,18 +127,31 @@ class Outbox:
             if message.sources and (entries > self._limits.max_entries or size > self._limits.max_bytes):
                 counts["refused"] += sum(bool(refused.sources) for refused in fresh[position:])
                 return
-            self._queue(connection, heard, origin, message)
+            self._queue(connection, heard, origin, message, parked=OPEN if message.key in open_keys else None)
             counts["queued" if message.left_out is None else f"left out: {message.left_out}"] += 1
-        if not heard.compaction:
-            connection.execute("DELETE FROM open_saves WHERE thread_key = ?", (thread,))
-        elif heard.turns and heard.turns[-1].explicit and not heard.turns[-1].answered:
+        if open_turn is not None and open_turn.explicit:
             connection.execute("INSERT OR IGNORE INTO open_saves VALUES (?)", (thread,))
 
-    def _queue(self, connection: sqlite3.Connection, heard: Heard, origin: Origin, message: News) -> None:
+    def _close_turn(self, connection: sqlite3.Connection, thread: bytes, turns: Sequence[Turn], saved: bool, counts: Counter[str]) -> None:
+        """Let what compaction took of the run's turn go, or forget it, now that the whole turn is known."""
+        rows = connection.execute("SELECT id, message_key FROM entries WHERE thread_key = ? AND parked = ?", (thread, OPEN)).fetchall()
+        keys = {key for _, key in rows}
+        own = [turn for turn in turns if any(message_key(said) in keys for said in turn.said)] or [turn for turn in turns[:1] if all(said.role == "assistant" for said in turn.said)]
+        if rows and (saved or any(turn.explicit or any(said.left_out == "credential" for said in turn.said) for turn in own)):
+            connection.executemany("DELETE FROM contents WHERE id = ?", [(row[0],) for row in rows])
+            connection.executemany("DELETE FROM entries WHERE id = ?", [(row[0],) for row in rows])
+            counts["left out: explicit"] += len(rows)
+        connection.execute("UPDATE entries SET parked = NULL WHERE thread_key = ? AND parked = ?", (thread, OPEN))
+        connection.execute("DELETE FROM open_saves WHERE thread_key = ?", (thread,))
+
+    def _queue(self, connection: sqlite3.Connection, heard: Heard, origin: Origin, message: News, parked: str | None) -> None:
         connection.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)", (origin.thread_key, message.key, message.mark, time.time() // 86400))
         for source in message.sources:
-            row = (time.time(), heard.user_id, origin.destination(heard.scope_id), origin.thread_key, source.source_id, _size(source))
-            added = connection.execute("INSERT OR IGNORE INTO entries (queued_at, user_id, destination, thread_key, source_id, bytes) VALUES (?, ?, ?, ?, ?, ?)", row)
+            row = (time.time(), heard.user_id, origin.destination(heard.scope_id), origin.thread_key, message.key, source.source_id, _size(source), parked)
+            added = connection.execute(
+                "INSERT OR IGNORE INTO entries (queued_at, user_id, destination, thread_key, message_key, source_id, bytes, parked) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
             if added.rowcount:
                 connection.execute("INSERT INTO contents VALUES (?, ?, ?)", (added.lastrowid, json.dumps(source.metadata), source.content))
 
@@ -183,7 +204,7 @@ class Outbox:
     def retry(self) -> int:
         """Let parked entries be sent again, and return how many there are."""
         with self._database.transaction() as connection:
-            return connection.execute("UPDATE entries SET parked = NULL WHERE parked IS NOT NULL").rowcount
+            return connection.execute("UPDATE entries SET parked = NULL WHERE parked != ?", (OPEN,)).rowcount
 
     def purge(self) -> int:
         """Forget everything that has not been sent, and return how many entries that were. It is not heard again."""
@@ -207,7 +228,7 @@ class Outbox:
             [size, oldest] = connection.execute("SELECT coalesce(sum(bytes), 0), min(queued_at) FROM entries").fetchone()
             counts = dict(connection.execute("SELECT name, value FROM counters ORDER BY name").fetchall())
         age = 0.0 if oldest is None else max(0.0, time.time() - oldest)
-        return Status(by_code.pop("", 0), by_code, size, age, counts)
+        return Status(by_code.pop("", 0) + by_code.pop(OPEN, 0), by_code, size, age, counts)
 
 
 def _installation(connection: sqlite3.Connection) -> str:
