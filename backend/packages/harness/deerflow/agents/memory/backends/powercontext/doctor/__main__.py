@@ -22,6 +22,7 @@ from .config_file import read_config
 from .environment import enter_checkout
 from .host_checks import check_config, check_host
 from .server_checks import check_environment, check_service
+from .user_table import check_users
 
 _ENDS = """\
 exit status:
@@ -33,8 +34,8 @@ exit status:
 variables: """
 
 
-def diagnose(config: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield all findings, in the order in which they are best corrected."""
+def diagnose(config: Mapping[str, Any], config_folder: Path) -> Iterator[Finding]:
+    """Yield all findings, in the order in which they are best corrected; ``config_folder`` is where ``config`` is from."""
     settings, findings = check_environment()
     yield from findings
     yield from check_config(config, settings.tools if settings else ())
@@ -42,6 +43,7 @@ def diagnose(config: Mapping[str, Any]) -> Iterator[Finding]:
     if settings is None:
         yield Finding("warning", "server", "not asked: the settings come first")
         return
+    yield from check_users(config, config_folder, settings)
     yield from check_service(settings)
 
 
@@ -74,9 +76,10 @@ def _run(options: argparse.Namespace) -> int:
     if options.deerflow is not None:
         files = enter_checkout(options.deerflow.expanduser().resolve())
         print("Files: " + (", ".join(files) or "none"), file=sys.stderr)
-    config = read_config(options.config or Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml")))
+    path = options.config or Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml"))
+    config = read_config(path)
     findings = []
-    for finding in diagnose(config):
+    for finding in diagnose(config, path.absolute().parent):
         findings.append(finding)
         if not options.json:
             print(finding, flush=True)
