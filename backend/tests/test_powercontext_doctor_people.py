@@ -116,7 +116,7 @@ def test_of_a_server_that_is_not_there_it_is_said_once(diagnose: Diagnose) -> No
 
 def test_tokens_that_may_use_a_scope_and_nothing_else_are_good(diagnose: Diagnose, powercontext_principals: RealServer) -> None:
     server = powercontext_principals
-    people = []
+    people: list[dict[str, Any]] = []
     for name in ("ann", "ben"):
         scope_id = server.create_scope(f"doctor {name}")
         body = {"subject": {"type": "user", "id": name}, "resource": {"type": "scope", "scope_id": scope_id}, "role": "scope.contributor", "idempotency_key": scope_id}
