@@ -36,7 +36,7 @@ class LooksLikeTheOwner(str):
 
 
 def test_the_folder_exposes_the_manager_class() -> None:
-    assert MANAGER_CLASS is PowerContextMemoryManager
+    assert issubclass(MANAGER_CLASS, PowerContextMemoryManager)
     assert issubclass(MANAGER_CLASS, contract.MemoryManager)
 
 

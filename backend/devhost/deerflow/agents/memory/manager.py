@@ -120,17 +120,63 @@ class MemoryManager(BaseModel):
     ) -> str:
         return self.get_context(user_id, agent_name=agent_name, thread_id=thread_id, **context_query_kwargs(self.get_context, query))
 
-    def search(self, query: str, top_k: int = 5, **bucket: Any) -> list[dict[str, Any]]:
+    def search(
+        self,
+        query: str,
+        top_k: int = 5,
+        *,
+        user_id: str | None = None,
+        agent_name: str | None = None,
+        category: str | None = None,
+    ) -> list[dict[str, Any]]:
         return self._unsupported("search")
 
-    def get_memory(self, **bucket: Any) -> dict[str, Any]:
+    async def asearch(self, query: str, top_k: int = 5, *, user_id: str | None = None, agent_name: str | None = None, category: str | None = None) -> list[dict[str, Any]]:
+        return self.search(query, top_k, user_id=user_id, agent_name=agent_name, category=category)
+
+    def get_memory(self, *, user_id: str | None = None, agent_name: str | None = None) -> dict[str, Any]:
         return self._unsupported("get_memory")
 
-    def clear_memory(self, **bucket: Any) -> dict[str, Any]:
+    def delete_memory(self, *, user_id: str | None = None, agent_name: str | None = None) -> None:
+        self._unsupported("delete_memory")
+
+    def clear_memory(self, *, user_id: str | None = None, agent_name: str | None = None) -> dict[str, Any]:
         return self._unsupported("clear_memory")
 
-    def create_fact(self, content: str, **details: Any) -> tuple[dict[str, Any], str | None]:
+    def import_memory(self, memory_data: dict[str, Any], *, user_id: str | None = None, agent_name: str | None = None) -> dict[str, Any]:
+        return self._unsupported("import_memory")
+
+    def export_memory(self, *, user_id: str | None = None, agent_name: str | None = None) -> dict[str, Any]:
+        return self._unsupported("export_memory")
+
+    def reload_memory(self, *, user_id: str | None = None, agent_name: str | None = None) -> dict[str, Any]:
+        return self._unsupported("reload_memory")
+
+    def create_fact(
+        self,
+        content: str,
+        category: str = "context",
+        confidence: float = 0.5,
+        *,
+        agent_name: str | None = None,
+        user_id: str | None = None,
+    ) -> tuple[dict[str, Any], str | None]:
         return self._unsupported("create_fact")
+
+    def update_fact(
+        self,
+        fact_id: str,
+        content: str | None = None,
+        category: str | None = None,
+        confidence: float | None = None,
+        *,
+        agent_name: str | None = None,
+        user_id: str | None = None,
+    ) -> dict[str, Any]:
+        return self._unsupported("update_fact")
+
+    def delete_fact(self, fact_id: str, *, agent_name: str | None = None, user_id: str | None = None) -> dict[str, Any]:
+        return self._unsupported("delete_fact")
 
     def _unsupported(self, operation: str) -> NoReturn:
         raise NotImplementedError(f"{type(self).__name__} does not support {operation}")

@@ -1,7 +1,8 @@
 """PowerContext as DeerFlow's memory: ``memory.manager_class: powercontext``."""
 
+from .factory import PowerContextMemory
 from .manager import PowerContextMemoryManager
 
-MANAGER_CLASS = PowerContextMemoryManager
+MANAGER_CLASS = PowerContextMemory
 
-__all__ = ["MANAGER_CLASS", "PowerContextMemoryManager"]
+__all__ = ["MANAGER_CLASS", "PowerContextMemory", "PowerContextMemoryManager"]

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from .config import PowerContextSettings
 from .deadline import Deadline
 from .errors import PowerContextResponseError
+from .lists import ListOperations
 from .memory_models import AtomicSearchReply, EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryRevision, MemoryState
 from .models import MAX_QUERY_CHARACTERS, ArtifactReference, Capabilities, EntryCitation, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
 from .people import Binding
@@ -29,7 +30,7 @@ MAX_ATOMIC_SEARCH_RESPONSE_BYTES: Final = MAX_HITS * (2 * 8192 + 4096)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class PowerContextClient:
+class PowerContextClient(ListOperations):
     """A client of one server. Safe for any number of threads; no write is ever repeated.
 
     What concerns a Scope takes the ``Binding`` of the person it is for, and uses its Scope and its token. Every method

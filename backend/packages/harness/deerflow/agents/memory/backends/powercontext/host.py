@@ -11,6 +11,14 @@ MemoryManager = contract.MemoryManager
 # DeerFlow raises this one through to the run since September 2026; hosts before know only its base class.
 ReadError: type[Exception] = getattr(contract, "MemoryReadError", contract.MemoryManagerError)
 
+ConflictError: type[Exception] = contract.MemoryConflictError
+ManagerError: type[Exception] = contract.MemoryManagerError
+
+
+class MemoryUnavailableError(contract.MemoryManagerError, OSError):
+    """The memory server did not do it, and said so or was never asked. An ``OSError`` too: DeerFlow's page knows what to say to that."""
+
+
 NO_QUERY: Final = "this DeerFlow forwards no query, so recall finds nothing; update it (September 2026 or later)"
 
 

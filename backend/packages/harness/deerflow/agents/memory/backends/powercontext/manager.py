@@ -68,8 +68,6 @@ class PowerContextMemoryManager(MemoryManager):
         here would end every run of every user.
         """
         try:
-            if mode != "middleware":
-                raise PowerContextConfigurationError("memory.mode must be middleware: PowerContext recalls at the start of a conversation and saves with its own tool, and has no part in the tools of mode `tool`")
             parse_backend_config(backend_config)  # before pydantic, whose errors would quote it
             manager = cls(backend_config=backend_config or {}, mode=mode)
             if manager._capture is not None and should_keep_hidden_message is not None:

@@ -118,17 +118,18 @@ class Capabilities(Response):
 
 
 class Stats(Response):
-    """``POST /v1/stats`` of one Scope: how many of its sources have been looked through for memories, and how many not yet."""
+    """``POST /v1/stats`` of one Scope: how many of its sources have been looked through for memories, how many not yet, and its active memories."""
 
     sources_processed: int = Field(ge=0)
     sources_pending: int = Field(ge=0)
+    active_memories: int = Field(ge=0)
 
     @model_validator(mode="before")
     @classmethod
     def _flatten(cls, reply: Any) -> Any:
         match reply:
-            case {"inventory": {"sources": {"memory_processed": processed, "memory_pending": pending}}}:
-                return {"sources_processed": processed, "sources_pending": pending}
+            case {"inventory": {"sources": {"memory_processed": processed, "memory_pending": pending}, "memory": {"entries": {"active": active}}}}:
+                return {"sources_processed": processed, "sources_pending": pending, "active_memories": active}
         raise ValueError
 
 

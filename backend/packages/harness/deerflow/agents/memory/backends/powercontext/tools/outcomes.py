@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -17,7 +18,10 @@ from ..errors import (
 )
 from ..models import ArtifactReference, Citation
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 KINDS: Final = ("fact", "preference", "decision", "constraint", "convention")
+MAX_KIND_CHARACTERS: Final = 128
 MAX_TEXT_BYTES: Final = 8192
 """The API's limit of ``text``: UTF-8 bytes, after NFC and strip (1.4.1 and 1.2.0)."""
 
@@ -78,9 +82,14 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
-def refusal(kind: object, text: object) -> NotSaved | None:
+def is_kind(kind: object) -> bool:
+    """Tell whether the API takes ``kind``: 1 to 128 characters, not blank (1.4.1 and 1.2.0)."""
+    return isinstance(kind, str) and 0 < len(kind) <= MAX_KIND_CHARACTERS and bool(kind.strip()) and not _SURROGATE.search(kind)
+
+
+def refusal(kind: object, text: object, *, any_kind: bool = False) -> NotSaved | None:
     """Return why a memory cannot be saved, without asking the server, or ``None``."""
-    if kind not in KINDS:
+    if not (is_kind(kind) if any_kind else kind in KINDS):
         return NotSaved("unknown_kind")
     if not isinstance(text, str) or not normalize(text):
         return NotSaved("empty")

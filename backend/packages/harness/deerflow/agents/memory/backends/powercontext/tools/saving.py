@@ -40,7 +40,7 @@ class Saver:
         self._lock = threading.Lock()
         self._under_way: dict[tuple[Binding, str, str], Future[Outcome]] = {}
 
-    def save(self, binding: Binding, kind: Any, text: Any, *, deadline: Deadline | None = None) -> Outcome:
+    def save(self, binding: Binding, kind: Any, text: Any, *, any_kind: bool = False, deadline: Deadline | None = None) -> Outcome:
         """Save ``text`` as a memory of ``kind`` in the person's Scope, and return what became of it.
 
         Anything but a good text is refused.
@@ -49,9 +49,10 @@ class Saver:
             binding: Whose memory.
             kind: One of ``KINDS``.
             text: At most ``MAX_TEXT_BYTES``.
+            any_kind: Take any kind that the API takes.
             deadline: Of the whole save, 27 s without one. Cancelling it lets no further step begin.
         """
-        refused = refusal(kind, text)
+        refused = refusal(kind, text, any_kind=any_kind)
         if refused is not None:
             return refused
         text = normalize(text)
