@@ -111,7 +111,6 @@ def test_a_host_with_memory_off_makes_no_request(memory: str, host: Host, powerc
     [
         ("{manager_class: powercontext}", {"owner_user_id": "default"}),
         ("{manager_class: powercontext, backend_config: {scope_id: scp_x}}", {}),
-        ("{manager_class: powercontext, mode: tool}", {}),
     ],
 )
 def test_a_wrong_configuration_recalls_nothing_and_falls_back_to_nothing(memory: str, changes: dict[str, str], host: Host, powercontext_scripted: StartScripted) -> None:

@@ -128,6 +128,7 @@ def test_a_long_query_is_cut_at_8192_characters(powercontext_manager: BuildManag
         {"failure_policy": {"read": "fail_closed"}},
         scope_id=scope,
         token=powercontext_server.token,
+        recall_timeout_seconds="4",
     )
     assert manager.get_context(OWNER, query="测" * 9000) == ""
 

@@ -19,7 +19,7 @@ class MemoryUnavailableError(contract.MemoryManagerError, OSError):
     """The memory server did not do it, and said so or was never asked. An ``OSError`` too: DeerFlow's page knows what to say to that."""
 
 
-NO_QUERY: Final = "this DeerFlow forwards no query, so recall finds nothing; update it (September 2026 or later)"
+NO_QUERY: Final = "this DeerFlow forwards no query, so recall finds nothing; update it (September 2026 or later), or set memory.mode: tool"
 
 
 def host_forwards_query() -> bool:

@@ -205,7 +205,7 @@ class PowerContextMemoryManager(MemoryManager):
         try:
             findings, _ = check_everybody(self._client, bindings, Deadline.after(limit), each_seconds=limit)
             problems = [finding.detail.rstrip(".") for finding in findings if finding.status == "failed"]
-            problems += [problem for problem in (sign_in_problem(), None if host_forwards_query() else NO_QUERY) if problem]
+            problems += [problem for problem in (sign_in_problem(), None if self.mode == "tool" or host_forwards_query() else NO_QUERY) if problem]
         except Exception as error:  # noqa: BLE001 - the host's boundary
             problems = [describe(error, time.monotonic() - started)]
         if problems:

@@ -20,7 +20,7 @@ from ..diagnostics import Finding
 from ..errors import PowerContextConfigurationError
 from .config_file import read_config
 from .environment import enter_checkout
-from .host_checks import check_config, check_host
+from .host_checks import check_config, check_host, mode_of
 from .server_checks import check_environment, check_service
 from .user_table import check_users
 
@@ -39,10 +39,12 @@ def diagnose(config: Mapping[str, Any], config_folder: Path) -> Iterator[Finding
     settings, findings = check_environment()
     yield from findings
     yield from check_config(config, settings.tools if settings else ())
-    yield from check_host()
+    yield from check_host(mode_of(config))
     if settings is None:
         yield Finding("warning", "server", "not asked: the settings come first")
         return
+    if settings.capture != "off" and mode_of(config) == "tool":
+        yield Finding("warning", "capture", "in mode tool DeerFlow hands over no conversation, so nothing is captured; set memory.mode: middleware, or capture off")
     yield from check_users(config, config_folder, settings)
     yield from check_service(settings)
 
