@@ -35,7 +35,7 @@ def healthy(request: Request, peer: Peer) -> bytes:
         "/health/ready": {"status": "ready"},
         "/v1/server-info": {"product": "powercontext", "package_version": "1.4.1", "api_contract_version": {"major": 1, "minor": 4}},
         f"/v1/scopes/{SCOPE}": {"scope_id": SCOPE},
-        "/v1/capabilities": {"search_modes": ["auto", "fts"]},
+        f"/v1/scopes/{SCOPE}/artifacts/atomic-memory/search": {"results": []},
         "/v1/context/prepare": {"schema": "powercontext.prepared-context.v1", "status": "ready", "content": MEMORY_TEXT, "content_bytes": len(MEMORY_TEXT)},
     }
     return json_reply(200, answers[request.path])
@@ -70,7 +70,7 @@ def diagnose(powercontext_environment: Configure, tmp_path: Path, capsys: pytest
 def test_a_good_set_up_on_a_real_server_is_ok(diagnose: Diagnose, powercontext_server: RealServer) -> None:
     scope = powercontext_server.create_scope("doctor")
     code, output = diagnose(powercontext_server.base_url, scope_id=scope, token=powercontext_server.token)
-    for line in ("ok       settings", "ok       memory", "ok       tool", "ok       server      ready", "ok       version     1.4.1", "ok       binding", "ok       query       focused", "ok       recall"):
+    for line in ("ok       settings", "ok       memory", "ok       tool", "ok       server      ready", "ok       version     1.4.1", "ok       binding", "ok       query       focused: search", "ok       recall"):
         assert line in output
     assert ("failed" in output, code) == ((False, 0) if host_forwards_query() else (True, 1))
 
@@ -91,8 +91,9 @@ BROKEN: dict[str, tuple[Script, dict[str, Any], str]] = {
     "an old server": (healthy_but("/v1/server-info", json_reply(404, {"detail": "Not Found"})), {}, "ok       version     before 1.3"),
     "another product": (always(json_reply(404, {"detail": "Not Found"})), {}, "failed   server      this server does not know PowerContext's API"),
     "a web page": (always(json_reply(200, "canary")), {}, "failed   server      PowerContext does not answer as it should"),
-    "vectors and focused": (healthy_but("/v1/capabilities", json_reply(200, {"search_modes": ["auto", "fts", "vector", "hybrid"]})), {}, "warning  query       this server searches vectors"),
-    "words and full": (healthy, {"recall_query": "full"}, "warning  query       this server searches words"),
+    "whole requests": (healthy, {"recall_query": "full"}, "warning  query       a whole request finds little, on servers that search vectors, too; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY"),
+    "no search": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", json_reply(404, {"detail": "Not Found"})), {}, "ok       query       focused, in one request"),
+    "a refused search": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", error(403, "forbidden")), {}, "warning  query       recalls cannot search first, so they find less: PowerContext refuses the token"),
     "a failing recall": (healthy_but("/v1/context", error(500, "internal_error")), {}, "failed   server      PowerContext fails inside (the server answered 500)"),
     "a remote http URL": (healthy, {"base_url": "http://powercontext.example.com"}, "failed   settings    POWERCONTEXT_DEERFLOW_BASE_URL must be https://"),
     "a padded owner": (healthy, {"owner_user_id": " u-1"}, "failed   settings    POWERCONTEXT_DEERFLOW_OWNER_USER_ID must be the id of a signed-in"),
@@ -111,7 +112,6 @@ BROKEN: dict[str, tuple[Script, dict[str, Any], str]] = {
     "the binding in YAML": (healthy, {"config": "memory: {manager_class: powercontext, backend_config: {scope_id: canary}}\n" + TOOL}, "failed   memory      memory.backend_config.scope_id is not read from YAML"),
     "no tool": (healthy, {"config": "memory: {manager_class: powercontext}"}, "warning  tool        nothing can be saved from a chat; add to plugins"),
     "the tool twice": (healthy, {"config": GOOD.replace("}]", ", enabled: false}, {use: 'deerflow.agents.memory.backends.powercontext.remember_tool:install'}]")}, "ok       tool"),
-    "an unknown search mode": (healthy_but("/v1/capabilities", json_reply(200, {"search_modes": ["auto", "fts", "later"]})), {}, "ok       query       focused"),
     "the tool disabled": (healthy, {"config": GOOD.replace("}]", ", enabled: false}]")}, "warning  tool        nothing can be saved from a chat: the plugin is there but disabled"),
     "settings of the tool": (healthy, {"config": GOOD.replace("}]", ", config: {token: canary}}]")}, "failed   tool        the plugin refuses settings in YAML"),
 }  # fmt: skip
@@ -153,7 +153,7 @@ def test_it_writes_nothing_to_the_server(diagnose: Diagnose, powercontext_script
         ("GET", "/v1/server-info"),
         ("GET", "/v1/scopes"),
         ("GET", "/v1/scopes"),  # without the token: does the server check it?
-        ("GET", "/v1/capabilities"),
+        ("POST", "/v1/scopes"),  # a search
         ("POST", "/v1/context/prepare"),
     ]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from powercontext_support import OWNER, SCOPE, TOKEN, Configure, StartHTTP
 from powercontext_support.real_server import RealServer
-from powercontext_support.replies import PREPARE, READINESS, Reply, answer, prepared
+from powercontext_support.replies import ATOMIC_SEARCH, PREPARE, READINESS, Reply, answer, prepared
 
 from deerflow.agents.memory.backends.powercontext.doctor.__main__ import main
 from deerflow.agents.memory.backends.powercontext.host import host_forwards_query
@@ -151,7 +151,7 @@ def healthy(request: Request) -> Reply:
     answers = {
         READINESS: {"status": "ready"},
         "/v1/server-info": {"product": "powercontext", "package_version": "1.4.1"},
-        "/v1/capabilities": {"search_modes": ["auto", "fts"]},
+        ATOMIC_SEARCH: {"results": []},
         PREPARE: prepared("Refunds are in cents."),
     }
     return answer(answers.get(request.path, {"scope_id": SCOPE}))

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from .errors import (
     PowerContextAuthenticationError,
+    PowerContextError,
     PowerContextResponseError,
     PowerContextScopeNotFoundError,
     PowerContextStatusError,
@@ -65,3 +66,8 @@ def _error_code(reply: Reply) -> str | None:
     except PowerContextResponseError:
         return None
     return code if code in ERROR_CODES else None
+
+
+def is_unknown_route(error: PowerContextError) -> bool:
+    """Tell whether the server does not know the path, as one before 1.3 a newer one. What it says of an unknown Scope has an error code."""
+    return isinstance(error, PowerContextStatusError) and error.status_code in (404, 405) and error.code is None

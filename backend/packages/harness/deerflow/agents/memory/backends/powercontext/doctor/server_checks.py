@@ -10,8 +10,9 @@ from ..client import PowerContextClient
 from ..config import PowerContextSettings, load_settings
 from ..deadline import Deadline
 from ..diagnostics import Finding, remedy_for, settings_warnings, sign_in_problem
-from ..errors import PowerContextAuthenticationError, PowerContextConfigurationError, PowerContextError
+from ..errors import PowerContextConfigurationError, PowerContextError
 from ..people import Binding
+from ..requests import is_unknown_route
 
 LIMIT_SECONDS: Final = 30.0
 """Of all questions about several people."""
@@ -46,10 +47,10 @@ def check_service(settings: PowerContextSettings) -> Iterator[Finding]:
 
 
 def check_recall(client: PowerContextClient, binding: Binding, settings: PowerContextSettings) -> Iterator[Finding]:
-    """Yield whether the query fits how the server searches, and how long a recall takes."""
+    """Yield whether recalls find what they can, and how long the server takes for one."""
     limit = settings.recall_timeout_seconds
     try:
-        yield from check_search(client, binding, settings)
+        yield check_query(client, binding, settings)
         deadline = Deadline.after(limit)
         client.prepare_context(binding, "powercontext doctor", deadline=deadline)
         took = f"{(limit - deadline.left()) * 1000:.0f} ms of {limit * 1000:.0f} ms"
@@ -59,17 +60,14 @@ def check_recall(client: PowerContextClient, binding: Binding, settings: PowerCo
         yield Finding("failed", "server", remedy_for(error))
 
 
-def check_search(client: PowerContextClient, binding: Binding, settings: PowerContextSettings) -> Iterator[Finding]:
-    """Yield whether the query fits how the server searches, if the token is told."""
+def check_query(client: PowerContextClient, binding: Binding, settings: PowerContextSettings) -> Finding:
+    """Return whether recalls find what they can: search first, and choose."""
+    if settings.recall_query == "full":
+        return Finding("warning", "query", "a whole request finds little, on servers that search vectors, too; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY")
     try:
-        modes = set(client.get_capabilities(binding, deadline=Deadline.after(settings.recall_timeout_seconds)).search_modes)
-    except PowerContextAuthenticationError as error:
-        if error.status_code != 403:
-            raise
-        return
-    if {"vector", "hybrid"} & modes and settings.recall_query == "focused":
-        yield Finding("warning", "query", "this server searches vectors, which work better on whole requests; set POWERCONTEXT_DEERFLOW_RECALL_QUERY=full")
-    elif not {"vector", "hybrid"} & modes and settings.recall_query == "full":
-        yield Finding("warning", "query", "this server searches words, and a whole request hides them; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY")
-    else:
-        yield Finding("ok", "query", settings.recall_query)
+        client.search_atomic_memory(binding, "powercontext doctor", deadline=Deadline.after(settings.recall_timeout_seconds / 2))
+    except PowerContextError as error:
+        if not is_unknown_route(error):
+            return Finding("warning", "query", f"recalls cannot search first, so they find less: {remedy_for(error)}")
+        return Finding("ok", "query", "focused, in one request: a server before 1.3 does not know the search, and recalls find less")
+    return Finding("ok", "query", "focused: search, choose, prepare")

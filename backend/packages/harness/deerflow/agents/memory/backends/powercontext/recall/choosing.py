@@ -35,11 +35,13 @@ MEMORY_CHARACTERS: Final = 2000
 
 MOST: Final = 3
 
+EVERYDAY: Final = 0.5
+"""What an everyday word is worth, beside 1 for a rare one."""
+
 # Found by cross-validation over the sets of prompts in two tries, of which each was made without the other; none is sharp.
 _FLOOR = 0.65
 _SHORT_REQUEST = 8.0  # words; a longer one wants more, with the root of its length
 _NEAR_BEST = 0.55
-_EVERYDAY = 0.5
 _PHRASE = 0.6
 _HAN_PAIR = 0.8  # two Chinese characters side by side are most of a word ...
 _HAN_LENGTH = 0.5  # ... but pairs overlap: a run has about twice as many as words
@@ -92,8 +94,8 @@ def _rarity(sharers: int) -> float:
 def value_of(term: str, request: Request) -> float:
     """Return what it says for a memory to have ``term``, if no other has it."""
     if HAN_RUN.match(term):
-        return _HAN_PAIR * (_EVERYDAY if term in EVERYDAY_PAIRS else 1)
-    return _EVERYDAY if term in everyday_stems(language_of(term, request.latin)) else 1
+        return _HAN_PAIR * (EVERYDAY if term in EVERYDAY_PAIRS else 1)
+    return EVERYDAY if term in everyday_stems(language_of(term, request.latin)) else 1
 
 
 @cache

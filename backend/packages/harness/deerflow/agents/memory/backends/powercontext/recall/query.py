@@ -7,10 +7,11 @@ look for what is asked, take its content words, and stop at eight.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
-from .choosing import value_of
+from .choosing import EVERYDAY, value_of
 from .forms import other_number
 from .languages import Language
 from .request import Request, terms_of
@@ -18,6 +19,8 @@ from .sentences import content_words
 
 MAX_WORDS: Final = 8
 """Above it the server wants a third hit (1.4.1 and 1.2.0)."""
+
+_CHINESE_NUMBER = re.compile("[一二三四五六七八九十百千两几每]")
 
 # The first sentence of a request must not fill the query alone when the request has more of them.
 _MAX_WORDS_OF_A_SENTENCE = 4
@@ -91,18 +94,18 @@ class _Query:
 
 
 def two_best_words(request: Request) -> str:
-    """Return the word or two of ``request`` that say most: the server wants a single hit of them."""
+    """Return the word or two of ``request`` that say most, everyday words aside: the server wants a single hit of them."""
+    words = dict.fromkeys(found for sentence, _ in request.sentences for found in content_words(sentence, request.latin))
     chosen: list[str] = []
     places = 2
-    words = dict.fromkeys(found for sentence, _ in request.sentences for found in content_words(sentence, request.latin))
     for word, size in sorted(words, key=lambda found: -_worth(found[0], request)):
-        if not chosen or size <= places:
+        if _worth(word, request) > EVERYDAY and (not chosen or size <= places):
             chosen.append(word)
             places -= size
     return " ".join(chosen)
 
 
 def _worth(word: str, request: Request) -> float:
-    """Return what ``word`` says; of two that say the same, the longer is the rarer one, as a rule."""
-    value = max((request.terms.get(term, 0.0) * value_of(term, request) for term in terms_of(word, request.latin)), default=0.0)
-    return value + min(len(word) * (1 if word.isascii() else 2), 12) / 1000
+    """Return what ``word`` says, at the least; of two that say the same, the longer is the rarer one, as a rule."""
+    value = min((request.terms.get(term, 0.0) * value_of(term, request) for term in terms_of(word, request.latin)), default=0.0)
+    return value / (2 if _CHINESE_NUMBER.search(word) else 1) + min(len(word) * (1 if word.isascii() else 2), 12) / 1000

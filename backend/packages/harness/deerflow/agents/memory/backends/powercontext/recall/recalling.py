@@ -11,7 +11,8 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from ..errors import PowerContextCancelledError, PowerContextError, PowerContextStatusError
+from ..errors import PowerContextCancelledError, PowerContextError
+from ..requests import is_unknown_route
 from .choosing import MOST, choose, rank
 from .query import focused_query_of, two_best_words
 from .request import Request
@@ -92,7 +93,7 @@ class Recall:
         except PowerContextCancelledError:
             raise
         except PowerContextError as error:
-            if not _is_unknown_route(error):
+            if not is_unknown_route(error):
                 return error
             self._no_search_until = time.monotonic() + ASK_AGAIN_SECONDS
             return _NO_SEARCH
@@ -119,8 +120,3 @@ class Recall:
             raise
         except PowerContextError:
             return ""  # that the first query found nothing is an answer
-
-
-def _is_unknown_route(error: PowerContextError) -> bool:
-    """Tell what servers before 1.3 say of a path they do not know from an unknown Scope, which has an error code."""
-    return isinstance(error, PowerContextStatusError) and error.status_code in (404, 405) and error.code is None
