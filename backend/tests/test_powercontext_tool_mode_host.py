@@ -101,7 +101,6 @@ def page(host: Configure) -> Iterator[Any]:
     router = pytest.importorskip("app.gateway.routers.memory").router
     app = fastapi.FastAPI()
 
-    @app.middleware("http")
     async def sign_in(request: Any, call_next: Any) -> Any:
         token = user_context.set_current_user(SimpleNamespace(id=request.headers.get("x-user", OWNER)))
         try:
@@ -109,6 +108,7 @@ def page(host: Configure) -> Iterator[Any]:
         finally:
             user_context.reset_current_user(token)
 
+    app.middleware("http")(sign_in)
     app.include_router(router)
     with testclient.TestClient(app, raise_server_exceptions=False) as client:
         yield client
