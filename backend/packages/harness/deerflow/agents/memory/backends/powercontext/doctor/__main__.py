@@ -18,6 +18,7 @@ from typing import Any
 from ..config import VARIABLES
 from ..diagnostics import Finding
 from ..errors import PowerContextConfigurationError
+from .capture_checks import check_capture
 from .config_file import read_config
 from .environment import enter_checkout
 from .host_checks import check_config, check_host, mode_of
@@ -45,6 +46,8 @@ def diagnose(config: Mapping[str, Any], config_folder: Path) -> Iterator[Finding
         return
     if settings.capture != "off" and mode_of(config) == "tool":
         yield Finding("warning", "capture", "in mode tool DeerFlow hands over no conversation, so nothing is captured; set memory.mode: middleware, or capture off")
+    else:
+        yield from check_capture(settings, config)
     yield from check_users(config, config_folder, settings)
     yield from check_service(settings)
 

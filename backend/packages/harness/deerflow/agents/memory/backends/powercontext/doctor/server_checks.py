@@ -13,6 +13,7 @@ from ..diagnostics import Finding, remedy_for, settings_warnings, sign_in_proble
 from ..errors import PowerContextConfigurationError, PowerContextError
 from ..people import Binding
 from ..requests import is_unknown_route
+from .capture_checks import check_extraction
 
 LIMIT_SECONDS: Final = 30.0
 """Of all questions about several people."""
@@ -42,6 +43,8 @@ def check_service(settings: PowerContextSettings) -> Iterator[Finding]:
         yield from findings
         if good is not None:
             yield from check_recall(client, good, settings)
+            if settings.capture != "off":
+                yield from check_extraction(client, good, settings.recall_timeout_seconds)
     finally:
         client.close()
 
