@@ -36,6 +36,8 @@ def healthy(request: Request, peer: Peer) -> bytes:
         "/v1/server-info": {"product": "powercontext", "package_version": "1.4.1", "api_contract_version": {"major": 1, "minor": 4}},
         f"/v1/scopes/{SCOPE}": {"scope_id": SCOPE},
         f"/v1/scopes/{SCOPE}/artifacts/atomic-memory/search": {"results": []},
+        "/v1/capabilities": {"search_modes": ["auto", "fts"], "memory_extraction": False},
+        "/v1/stats": {"inventory": {"sources": {"total": 0, "memory_processed": 0, "memory_pending": 0}}},
         "/v1/context/prepare": {"schema": "powercontext.prepared-context.v1", "status": "ready", "content": MEMORY_TEXT, "content_bytes": len(MEMORY_TEXT)},
     }
     return json_reply(200, answers[request.path])
