@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from .capture.intake import Capture
     from .client import PowerContextClient
+    from .recall.guard import Guard
     from .recall.recalling import Recall
 
 logger = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class PowerContextMemoryManager(MemoryManager):
     _read_policy: ReadPolicy = PrivateAttr()
     _client: PowerContextClient = PrivateAttr()
     _recall: Recall = PrivateAttr()
+    _guard: Guard = PrivateAttr()
     _recall_log: RecallLog = PrivateAttr()
     _capture: Capture | None = PrivateAttr(default=None)
 
@@ -85,6 +87,7 @@ class PowerContextMemoryManager(MemoryManager):
         """Wire the manager, for the factory and for direct construction alike."""
         # DeerFlow imports every backend at start-up; httpcore and the patterns of a query load only for the chosen one.
         from .process import shared_client
+        from .recall.guard import guard_of
         from .recall.recalling import Recall
 
         self._read_policy = parse_backend_config(self.backend_config)
@@ -92,6 +95,7 @@ class PowerContextMemoryManager(MemoryManager):
         self._recall_log = RecallLog(self._read_policy, self._settings.named_in)
         self._client = shared_client(self._settings)
         self._recall = Recall(self._client)
+        self._guard = guard_of(self._client)
         for warning in settings_warnings(self._settings):
             logger.warning("%s.", warning)
         if self._settings.capture != "off":
@@ -133,7 +137,8 @@ class PowerContextMemoryManager(MemoryManager):
             if not query.strip():  # here, because a subclass of str may do anything
                 return ""
             recall = self._client.prepare_context if self._settings.recall_query == "full" else self._recall.recall
-            context = recall(binding, query, deadline=Deadline.after(self._settings.recall_timeout_seconds))
+            with self._guard.attempt():
+                context = recall(binding, query, deadline=Deadline.after(self._settings.recall_timeout_seconds))
         except Exception as error:  # noqa: BLE001 - the host's boundary: whatever went wrong, the policy decides
             if self._client.closed:
                 return ""
