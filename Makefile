@@ -6,9 +6,12 @@ SOURCES := backend
 .PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall deadlines fuzz soak check format clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@echo "For operators:"
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
+	@echo "For contributors:"
+	@grep -hE '^[a-z0-9-]+:.*##- ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*##- /  \1\t/' | expand -t 16
 
-install: .venv/installed ## Make .venv with everything the demo, the tests and the benches need
+install: .venv/installed ##- Make .venv with everything the demo, the tests and the benches need
 
 .venv/installed: requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; name one with PYTHON=") if sys.version_info < (3, 11) else None'
@@ -17,13 +20,13 @@ install: .venv/installed ## Make .venv with everything the demo, the tests and t
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
-demo: install ## Show a new conversation receiving a memory from a real PowerContext server
+demo: install ## Show it on a real PowerContext server, in half a minute; VERBOSE=1 prints all
 	@$(BIN)/python backend/devhost/demo.py
 
 test: install ## Run the tests, with a real PowerContext server
 	@$(BIN)/python -m pytest
 
-test-servers: install .venv-1.2.0/installed ## Run the tests of both generations of PowerContext servers, 1.4.1 and 1.2.0
+test-servers: install .venv-1.2.0/installed ##- Run the tests of both generations of PowerContext servers, 1.4.1 and 1.2.0
 	@$(BIN)/python -m pytest backend/tests/test_powercontext_servers.py
 
 .venv-1.2.0/installed: requirements-server-1.2.0.txt
@@ -32,7 +35,7 @@ test-servers: install .venv-1.2.0/installed ## Run the tests of both generations
 	@.venv-1.2.0/bin/pip install --quiet --disable-pip-version-check -r requirements-server-1.2.0.txt
 	@touch $@
 
-test-host: install ## Run our tests inside a DeerFlow checkout, after `make apply`: DEERFLOW=folder, HOST_PYTHON=its Python, ARGS=for pytest
+test-host: install ##- Run our tests inside a DeerFlow checkout, after `make apply`: DEERFLOW=folder, HOST_PYTHON=its Python, ARGS=for pytest
 	@$(BIN)/python backend/scripts/host_tests.py $(if $(HOST_PYTHON),--python "$(HOST_PYTHON)") -- "$(DEERFLOW_CHECKOUT)" $(ARGS)
 
 doctor: $(if $(DEERFLOW),,install) ## Diagnose a set-up: DEERFLOW=folder for a DeerFlow checkout, else the environment here and CONFIG=config.yaml
@@ -55,34 +58,34 @@ unapply: ## Take them out again: DEERFLOW=folder, ARGS=--dry-run or --force
 
 DEERFLOW_CHECKOUT = $(or $(DEERFLOW),$(error Name the checkout: make $@ DEERFLOW=../deer-flow))
 
-audit: install ## Save through a bad network to a server that is killed again and again, and compare every claim with the store
+audit: install ##- Save through a bad network to a server that is killed again and again, and compare every claim with the store
 	@$(BIN)/python backend/scripts/measuring/audit.py $(ARGS)
 
-bench-recall: install .venv-1.2.0/installed ## Measure what recall finds for prompts as people type them (minutes; ARGS=--write)
+bench-recall: install .venv-1.2.0/installed ##- Measure what recall finds for prompts as people type them (minutes; ARGS=--write)
 	@$(BIN)/python backend/scripts/measuring/bench_recall.py $(ARGS)
 
-bench: install ## Measure what a recall costs, beside httpx and PowerContext's client; ARGS=--write
+bench: install ##- Measure what a recall costs, beside httpx and PowerContext's client; ARGS=--write
 	@$(BIN)/python backend/scripts/measuring/bench.py $(ARGS)
 
-deadlines: install ## Meet every fault with recall, the start-up check and saving, and see how late they are
+deadlines: install ##- Meet every fault with recall, the start-up check and saving, and see how late they are
 	@$(BIN)/python backend/scripts/measuring/deadlines.py $(ARGS)
 
-fuzz: install ## Feed mutated replies and settings to everything that parses them
+fuzz: install ##- Feed mutated replies and settings to everything that parses them
 	@$(BIN)/python backend/scripts/measuring/fuzz.py $(ARGS)
 
-soak: install ## Recall 20,000 times among faults: what is left behind? Then shut down under load
+soak: install ##- Recall 20,000 times among faults: what is left behind? Then shut down under load
 	@$(BIN)/python backend/scripts/measuring/soak.py $(ARGS)
 
-check: install ## Formatting, lint and types; import rules and lengths are tests
+check: install ##- Formatting, lint and types; import rules and lengths are tests
 	@$(BIN)/ruff format --check --quiet $(SOURCES)
 	@$(BIN)/ruff check --quiet $(SOURCES)
 	@$(BIN)/ruff check --quiet --isolated --target-version py312 --line-length 240 --select E,F,I,UP \
 		--config 'lint.isort.known-first-party = ["deerflow", "app"]' $(SOURCES)/packages $(SOURCES)/tests # DeerFlow's own rules
 	@$(BIN)/mypy $(SOURCES)/packages/harness/deerflow $(SOURCES)/devhost $(SOURCES)/scripts $(SOURCES)/tests
 
-format: install ## Format the code
+format: install ##- Format the code
 	@$(BIN)/ruff format --quiet $(SOURCES)
 	@$(BIN)/ruff check --quiet --fix $(SOURCES)
 
-clean: ## Remove .venv and caches
+clean: ##- Remove .venv and caches
 	rm -rf .venv .venv-1.2.0 .venv-host-tests .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -19,19 +19,33 @@ pytestmark = [
 ]
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    environment = os.environ | {"TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
+def start(folder: Path, verbose: str = "0") -> subprocess.Popen[str]:
+    environment = os.environ | {"TMPDIR": str(folder), "PYTHONUNBUFFERED": "1", "VERBOSE": verbose}
     return subprocess.Popen([sys.executable, str(DEMO)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_the_demo_shows_and_checks_the_main_job(tmp_path: Path) -> None:
-    demo = start(tmp_path)
-    output, _ = demo.communicate(timeout=60)
+def told(folder: Path, verbose: str) -> str:
+    demo = start(folder, verbose)
+    output, _ = demo.communicate(timeout=110)
     assert demo.returncode == 0, output
-    assert "Everything above was checked." in output
-    assert 'citation: Artifact: family="atomic-memory", id="art_' in output
     assert "FAILED" not in output
-    assert list(tmp_path.glob("powercontext-demo-*")) == []
+    assert list(folder.glob("powercontext-demo-*")) == []
+    return output
+
+
+def test_the_demo_is_a_short_story_that_checks_the_main_job(tmp_path: Path) -> None:
+    lines = told(tmp_path, "0").splitlines()
+    assert len(lines) <= 75
+    assert max(len(line) for line in lines) <= 112
+    assert any(line.startswith("Everything above was checked (") for line in lines)
+    assert lines[-1].endswith("make apply DEERFLOW=../deer-flow")
+
+
+def test_the_demo_shows_all_that_was_sent_and_came_back_where_one_asks_for_it(tmp_path: Path) -> None:
+    output = told(tmp_path, "1")
+    assert 'Artifact: family="atomic-memory", id="art_' in output
+    assert '"outcome": "saved", "citation": {"family": "atomic-memory", "artifact_id": "art_' in output
+    assert "WARNING PowerContext recall failed: " in output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -39,7 +53,7 @@ def test_an_interrupted_demo_cleans_up(number: signal.Signals, tmp_path: Path) -
     with start(tmp_path) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
-            if "The owner says" in line:
+            if "The owner asks" in line:
                 demo.send_signal(number)
                 break
         rest = demo.stdout.read()

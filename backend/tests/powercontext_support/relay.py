@@ -49,7 +49,7 @@ class Relay(ScriptedServer):
         return None
 
     def _ask(self, request: Request) -> bytes | None:
-        headers = {name: value for name, value in request.headers.items() if name in ("authorization", "content-type")}
+        headers = {name: value for name, value in request.headers.items() if name in ("authorization", "content-type", "if-match")}
         try:
             with httpx.Client(trust_env=False, timeout=30.0) as client:
                 response = client.request(request.method, self._upstream + request.path, content=request.body, headers=headers)
