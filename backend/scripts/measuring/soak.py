@@ -90,7 +90,7 @@ def close_under_load(base_url: str) -> bool:
     """Close a manager while ``CALLERS`` recalls are under way; return whether each still got its memory in time."""
     contexts: list[str] = []
     seconds: list[float] = []
-    with backend(f"{base_url}/held", recall_timeout_seconds=str(HELD_LIMIT_SECONDS)) as (manager, *_):
+    with backend(f"{base_url}/held", recall_query="full", recall_timeout_seconds=str(HELD_LIMIT_SECONDS)) as (manager, *_):
 
         def work(number: int) -> None:
             if number == CALLERS:  # not a caller: it closes
