@@ -18,14 +18,11 @@ import httpx
 from pydantic import SecretStr
 
 from ..deadline import Deadline
-from ..errors import (
-    PowerContextCancelledError,
-    PowerContextError,
-)
+from ..errors import PowerContextCancelledError, PowerContextError, PowerContextResponseError
 from . import causes
 from .connections import Connections
 from .endpoint import Endpoint
-from .network import DeadlineStream
+from .network import DeadlineStream, StaleConnectionError
 from .translating import BodyTooLargeError, translate
 
 _REQUEST_ID = re.compile(rb"[0-9a-f]{16}")
@@ -100,7 +97,10 @@ class Transport:
         self._connections.close()
 
     def exchange(self, request: Request, deadline: Deadline) -> Reply:
-        """Send ``request``, once, and return the complete reply. No redirect is followed.
+        """Send ``request`` and return the complete reply. No redirect is followed.
+
+        A write is sent once. A question that met a reused connection which closed without a byte of the reply is asked
+        again, once, on a new one: nothing is lost by that, and a server or proxy may close a connection at any moment.
 
         Args:
             request: What to send.
@@ -113,17 +113,29 @@ class Transport:
             PowerContextTimeoutError: The deadline passed.
             PowerContextResponseError: The reply was cut, too large or not HTTP.
         """
-        if self.closed or deadline.cancelled:
-            raise PowerContextCancelledError("cancelled before it was sent", operation=request.operation)
+        for fresh in (request.writes, True):
+            if self.closed or deadline.cancelled:
+                raise PowerContextCancelledError("cancelled before it was sent", operation=request.operation)
+            reply = self._attempt(request, deadline, fresh=fresh)
+            if reply is not None:
+                return reply
+        raise PowerContextResponseError("the connection broke before a complete reply", operation=request.operation)
+
+    def _attempt(self, request: Request, deadline: Deadline, *, fresh: bool) -> Reply | None:
+        """Send ``request``, on a connection of its own if ``fresh``. ``None`` if it met one that was used before and had closed."""
         body = _RequestBody(request.content or b"", deadline.write_begins if request.writes else None)
         failure: PowerContextError
         try:
             with _quiet:
                 connection = self._connections.acquire(deadline)
                 try:
+                    if fresh:
+                        connection.close()
                     return _send(connection, self._message(request, body, deadline), request)
                 finally:
                     self._connections.release(connection)
+        except StaleConnectionError:
+            return None
         except (
             httpcore.TimeoutException,
             httpcore.NetworkError,
@@ -169,8 +181,6 @@ class _RequestBody:
 
 
 def _send(connection: httpcore.ConnectionPool, message: httpcore.Request, request: Request) -> Reply:
-    if request.writes:
-        connection.close()
     reusable = False
     try:
         response = connection.handle_request(message)

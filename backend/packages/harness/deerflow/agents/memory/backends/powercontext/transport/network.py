@@ -10,22 +10,17 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Iterable
-from concurrent.futures import Future
 from typing import Any, Final
 
 import httpcore
 
 from . import causes
+from .names import NameLookupError, Names
 
 # httpcore takes apart all that one read returned before it looks at the deadline again; 64 KiB of one-byte chunks take it 0.2 s.
 _READ_BYTES: Final = 4096
-
-
-class NameLookupError(httpcore.ConnectError):
-    """The server's name has no address."""
 
 
 class HandshakeError(httpcore.ConnectError):
@@ -54,12 +49,17 @@ def _is_address(host: str) -> bool:
     return True
 
 
+class StaleConnectionError(httpcore.ReadError):
+    """A connection that was used before closed without a byte of the reply: the server had most likely given it up."""
+
+
 class DeadlineStream(httpcore.NetworkStream):
     """A connected socket whose operations end at the deadline given as ``timeout``, and which counts what a reply is made of.
 
     Attributes:
         head_bytes: The length of the reply's head, 0 until its end was read.
         received_bytes: All that was read since the last write.
+        reused: Whether an earlier request was answered on it.
     """
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
@@ -67,10 +67,17 @@ class DeadlineStream(httpcore.NetworkStream):
         self._head = bytearray()
         self.head_bytes = 0
         self.received_bytes = 0
+        self.reused = False
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read what has arrived; ``httpcore.ReadTimeout`` after the deadline."""
-        data = self._stream.read(min(max_bytes, _READ_BYTES), time_left(timeout, httpcore.ReadTimeout))
+        left = time_left(timeout, httpcore.ReadTimeout)
+        try:
+            data = self._stream.read(min(max_bytes, _READ_BYTES), left)
+        except httpcore.ReadError:
+            raise self._broken(httpcore.ReadError) from None
+        if not data and self._is_stale():
+            raise StaleConnectionError
         if not self.received_bytes and data and (cause := causes.of_opening(data)):
             raise ForeignProtocolError(cause)
         self.received_bytes += len(data)
@@ -81,6 +88,7 @@ class DeadlineStream(httpcore.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send all of ``buffer``; ``httpcore.WriteTimeout`` after the deadline."""
+        self.reused = self.reused or self.received_bytes > 0
         self._head.clear()
         self.head_bytes = self.received_bytes = 0
         # httpcore's own stream would grant the whole limit again to each send of a buffer that goes out in pieces.
@@ -94,8 +102,14 @@ class DeadlineStream(httpcore.NetworkStream):
             except TimeoutError:
                 raise httpcore.WriteTimeout from None
             except OSError:
-                raise httpcore.WriteError from None
+                raise self._broken(httpcore.WriteError) from None
             rest = rest[sent:]
+
+    def _is_stale(self) -> bool:
+        return self.reused and not self.received_bytes
+
+    def _broken(self, kind: type[httpcore.NetworkError]) -> httpcore.NetworkError:
+        return StaleConnectionError() if self._is_stale() else kind()
 
     def close(self) -> None:
         """Close the socket."""
@@ -123,8 +137,7 @@ class DeadlineBackend(httpcore.NetworkBackend):
 
     def __init__(self) -> None:
         self._sockets = httpcore.SyncBackend()
-        self._lookups: dict[tuple[str, int], Future[list[str]]] = {}
-        self._lock = threading.Lock()
+        self._names = Names()
 
     def connect_tcp(
         self,
@@ -134,57 +147,25 @@ class DeadlineBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address of ``host`` that answers.
+        """Connect to the first address of ``host`` that answers; the one that did last is asked first.
 
         Raises:
             NameLookupError: ``host`` has no address.
             httpcore.ConnectError: No address answers.
             httpcore.ConnectTimeout: The deadline passed.
         """
-        addresses = [host] if _is_address(host) else self._look_up(host, port, timeout)
+        addresses = [host] if _is_address(host) else self._names.addresses_of(host, port, time_left(timeout, httpcore.ConnectTimeout))
         for position, address in enumerate(addresses, start=1):
             left = time_left(timeout, httpcore.ConnectTimeout)
             # An address that does not answer must not use up the time of those behind it.
             share = None if left is None else left / (len(addresses) - position + 1)
             try:
-                return DeadlineStream(self._sockets.connect_tcp(address, port, share, local_address, socket_options))
+                stream = self._sockets.connect_tcp(address, port, share, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
                 if position == len(addresses):
+                    self._names.forget(host, port)
                     raise
+            else:
+                self._names.answered(host, port, address)
+                return DeadlineStream(stream)
         raise NameLookupError
-
-    def _look_up(self, host: str, port: int, deadline: float | None) -> list[str]:
-        """Resolve ``host`` in a daemon thread: ``getaddrinfo`` cannot be interrupted, and one that hangs must not hold up an exit.
-
-        There is at most one thread a name, whatever hangs and however many ask.
-        """
-        key = (host, port)
-        with self._lock:
-            lookup = self._lookups.get(key)
-            if lookup is None:
-                lookup = self._lookups[key] = Future()
-                try:
-                    threading.Thread(target=self._run_lookup, args=(key, lookup), name="powercontext-lookup", daemon=True).start()
-                except RuntimeError:  # no more threads, or the interpreter is shutting down
-                    del self._lookups[key]
-                    raise NameLookupError from None
-        left = time_left(deadline, httpcore.ConnectTimeout)
-        try:
-            addresses = lookup.result(left)
-        except TimeoutError:
-            raise httpcore.ConnectTimeout from None
-        if not addresses:
-            raise NameLookupError
-        return addresses
-
-    def _run_lookup(self, key: tuple[str, int], lookup: Future[list[str]]) -> None:
-        addresses: list[str] = []
-        try:
-            found = socket.getaddrinfo(*key, type=socket.SOCK_STREAM)
-            addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        except (OSError, UnicodeError):
-            pass  # an empty list says it
-        finally:
-            with self._lock:
-                del self._lookups[key]
-            lookup.set_result(addresses)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import httpcore
 
 from ..errors import PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
-from .network import ForeignProtocolError, HandshakeError, NameLookupError
+from .names import NameLookupError
+from .network import ForeignProtocolError, HandshakeError
 
 
 class BodyTooLargeError(Exception):
