@@ -85,7 +85,11 @@ def test_anyone_but_the_owner_saves_nothing_and_causes_no_request(context: dict[
     [
         ({"text": TEXT}, "the kind must be one of fact, preference, decision, constraint, convention."),
         ({"text": TEXT, "kind": "note"}, "the kind must be one of fact, preference, decision, constraint, convention."),
+        ({"text": TEXT, "kind": ["fact"]}, "the kind must be one of fact, preference, decision, constraint, convention."),
         ({"kind": "fact"}, "there is no text."),
+        ({"text": None, "kind": "fact"}, "there is no text."),
+        ({"text": 5, "kind": "fact"}, "the text must be one string."),
+        ({"text": [TEXT], "kind": "fact"}, "the text must be one string."),
         ({"text": TEXT, "kind": "fact", "user_id": OWNER}, "give text and kind, and nothing else."),
         ({"text": TEXT, "kind": "fact", "scope_id": "x"}, "give text and kind, and nothing else."),
     ],
@@ -102,6 +106,8 @@ def test_wrong_arguments_are_refused_with_the_reason_and_without_a_request(argum
     [
         ("", "there is no text."),
         (" \n\u3000", "there is no text."),
+        ("\u200b\ufeff \u00ad\x00", "there is no text."),
+        ("\u3164\u2800\ufe0f", "there is no text."),
         ("退" * 2731, "the text has 8193 bytes, and at most 8192 can be saved; shorten it."),
         ("half \ud83d", "the text has half a character in it (a lone surrogate); write it again."),
     ],

@@ -71,7 +71,7 @@ def check(body: bytes, tally: Counter[str]) -> None:
             assert len((read.content or "").encode()) == read.content_bytes, "a context of another length"
             assert (read.status == "ready") == (read.content is not None), "a status that does not fit"
         if isinstance(read, Remembered):
-            assert read.citation is not None or not read.changed, "a change without a citation"
+            assert read.memory is not None or not read.changed, "a change without a memory"
 
 
 def fuzz_replies(bodies: list[bytes], count: int, chance: random.Random) -> Counter[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from .config import PowerContextSettings
 from .deadline import Deadline
 from .errors import PowerContextResponseError
 from .lists import ListOperations
-from .memory_models import AtomicSearchReply, EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryRevision, MemoryState
+from .memory_models import AtomicSearchReply, EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryPage, MemoryRevision, MemoryState
 from .models import MAX_QUERY_CHARACTERS, ArtifactReference, Capabilities, EntryCitation, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
 from .people import Binding
 from .requests import MAX_RESPONSE_BYTES, get, post, put, success
@@ -81,11 +81,15 @@ class PowerContextClient(ListOperations):
         """Store ``text`` as it is, once, on a connection of its own.
 
         An error whose ``may_have_been_sent`` is set does not say whether the server stored it: it goes on after we gave
-        up.
+        up. So it is with a reply about another text, kind or state (``PowerContextResponseError``).
         """
         payload = {"scope_id": binding.scope_id.get_secret_value(), "kind": kind, "text": text}
         request = post("remember_memory", "/v1/memory/remember", binding, payload, writes=True)
-        return Remembered.parse(*success(request, self._transport.exchange(request, deadline)))
+        reply = self._transport.exchange(request, deadline)
+        remembered = Remembered.parse(*success(request, reply))
+        if not remembered.is_about(kind, text):
+            raise PowerContextResponseError("the reply is about another memory", operation=request.operation, request_id=reply.request_id)
+        return remembered
 
     def search_memory(self, binding: Binding, query: str, *, deadline: Deadline) -> list[Hit]:
         """Return up to ``MAX_HITS`` memories that have words of ``query``, by the server's text index (mode ``fts``).
@@ -96,20 +100,24 @@ class PowerContextClient(ListOperations):
         request = post("search_memory", "/v1/memory/search", binding, payload, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
         return SearchReply.parse(*success(request, self._transport.exchange(request, deadline))).hits
 
-    def search_atomic_memory(self, binding: Binding, query: str, *, deadline: Deadline) -> Sequence[Hit]:
+    def search_atomic_memory(self, binding: Binding, query: str, *, every_word_of: str | None = None, deadline: Deadline) -> Sequence[Hit]:
         """Return up to ``MAX_HITS`` active memories that have any word of ``query``, by the server's text index, the best first.
 
-        ``query`` has at most ``MAX_QUERY_CHARACTERS``. Servers before 1.3 answer 404 without an error code.
+        With ``every_word_of``, a kind: those of this kind that have every word; of two words or fewer the server lets one be
+        enough. ``query`` has at most ``MAX_QUERY_CHARACTERS``. Servers before 1.3 answer 404 or 405 without an error code.
         """
-        payload = {
-            "query": _SURROGATE.sub("\ufffd", query),
-            "mode": "text",
-            "limit": MAX_HITS,
-            "admission": {"lexical_coverage": 0, "lexical_min_matched_terms": 1},
-        }
+        narrow: dict[str, Any] = {"filters": {"kind": every_word_of}, "admission": {"lexical_coverage": 1}}
+        wide: dict[str, Any] = {"admission": {"lexical_coverage": 0, "lexical_min_matched_terms": 1}}
+        payload = {"query": _SURROGATE.sub("\ufffd", query), "mode": "text", "limit": MAX_HITS} | (narrow if every_word_of else wide)
         path = f"/v1/scopes/{quote(binding.scope_id.get_secret_value(), safe='')}/artifacts/atomic-memory/search"
         request = post("search_atomic_memory", path, binding, payload, max_response_bytes=MAX_ATOMIC_SEARCH_RESPONSE_BYTES)
         return AtomicSearchReply.parse(*success(request, self._transport.exchange(request, deadline))).results
+
+    def list_atomic_memories(self, binding: Binding, kind: str, cursor: str | None, *, deadline: Deadline) -> MemoryPage:
+        """Return a page of the active memories of ``kind``, in the order of their ids; ``cursor`` is the page before's. Since 1.3."""
+        payload = {"scope_id": binding.scope_id.get_secret_value(), "kind": kind, "limit": 100} | ({"cursor": cursor} if cursor else {})
+        request = post("list_atomic_memories", "/v1/atomic-memory/list", binding, payload, max_response_bytes=2 * MAX_SEARCH_RESPONSE_BYTES)
+        return MemoryPage.parse(*success(request, self._transport.exchange(request, deadline)))
 
     def capture_content_source(self, binding: Binding, source_id: str, content: str, metadata: Mapping[str, str | int], *, deadline: Deadline) -> None:
         """Store a source that memories may be made of. The same once more changes nothing, and is the cure for a lost reply.

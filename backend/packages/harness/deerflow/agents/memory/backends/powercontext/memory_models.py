@@ -99,3 +99,18 @@ class AtomicSearchReply(Response):
     """``POST /v1/scopes/{scope_id}/artifacts/atomic-memory/search``, there since 1.3."""
 
     results: list[AtomicHit] = Field(max_length=50)
+
+
+class MemoryPage(Response):
+    """``POST /v1/atomic-memory/list``: some of the memories, and where the next ones begin."""
+
+    hits: list[Hit]
+    next_cursor: str | None = Field(repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, reply: Any) -> Any:
+        match reply:
+            case {"items": [*items], "next_cursor": cursor}:
+                return {"hits": [{"memory": item} for item in items], "next_cursor": cursor}
+        raise ValueError

@@ -172,40 +172,6 @@ class EntryCitation(Response):
 Citation = ArtifactReference | EntryCitation
 
 
-class Remembered(Response):
-    """``POST /v1/memory/remember``, in either generation.
-
-    Attributes:
-        changed: Whether a memory was added. Before 1.3 a text the server has is not added again; since 1.3 it is.
-        citation: The added memory's.
-        memory_revision: The Memory's revision, which servers before 1.3 tell.
-    """
-
-    changed: bool
-    citation: Citation | None
-    memory_revision: ArtifactReference | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _flatten(cls, reply: Any) -> Any:
-        match reply:
-            case {"changed": changed, "records": [{"artifact": citation}, *_]}:
-                return {"changed": changed, "citation": citation}
-            case {"changed": False, "records": []}:
-                return {"changed": False, "citation": None}
-            case {"memory": revision, "entry": {"citation": citation}}:
-                return {"changed": True, "citation": citation, "memory_revision": revision}
-            case {"memory": revision, "entry": None}:
-                return {"changed": False, "citation": None, "memory_revision": revision}
-        raise ValueError
-
-    @model_validator(mode="after")
-    def _check_citation(self) -> Self:
-        if self.changed and self.citation is None:
-            raise ValueError
-        return self
-
-
 class Hit(Response):
     """A memory that ``POST /v1/memory/search`` found, in either generation. Before 1.3 its kind is not told."""
 
@@ -221,8 +187,40 @@ class Hit(Response):
             case {"memory": {"artifact": citation, "text": text, "kind": kind, "state": state}}:
                 return {"text": text, "citation": citation, "kind": kind, "state": state}
             case {"citation": citation, "text": text}:
-                return {"text": text, "citation": citation}
+                return {"text": text, "citation": citation, "kind": hit.get("kind"), "state": hit.get("state", "active")}
         raise ValueError
+
+
+class Remembered(Response):
+    """``POST /v1/memory/remember``, in either generation.
+
+    Attributes:
+        changed: Whether a memory was added. Before 1.3 a text the server has is not added again; since 1.3 it is.
+        memory: What was added.
+        memory_revision: The Memory's revision, which servers before 1.3 tell.
+    """
+
+    changed: bool
+    memory: Hit | None
+    memory_revision: ArtifactReference | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, reply: Any) -> Any:
+        match reply:
+            case {"changed": changed, "records": [record, *_]}:
+                return {"changed": changed, "memory": {"memory": record}}
+            case {"changed": False, "records": []}:
+                return {"changed": False, "memory": None}
+            case {"memory": revision, "entry": {} as entry}:
+                return {"changed": True, "memory": entry, "memory_revision": revision}
+            case {"memory": revision, "entry": None}:
+                return {"changed": False, "memory": None, "memory_revision": revision}
+        raise ValueError
+
+    def is_about(self, kind: str, text: str) -> bool:
+        """Tell whether the memory is an active one of exactly ``kind`` and ``text``. One that is not named is about anything."""
+        return self.memory is None or (self.memory.kind, self.memory.text, self.memory.state) == (kind, text, "active")
 
 
 class SearchReply(Response):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..client import PowerContextClient
 from ..config import PowerContextSettings
 from ..deadline import Deadline
-from ..errors import PowerContextAuthenticationError, PowerContextError, PowerContextScopeNotFoundError
+from ..errors import PowerContextError, PowerContextResponseError, PowerContextStatusError
 from ..models import Hit
 from ..people import Binding
 from ..process import shared_client
@@ -90,9 +90,9 @@ class _Save:
     def run(self) -> Outcome:
         try:
             known = self._find()
-        except (PowerContextAuthenticationError, PowerContextScopeNotFoundError) as error:
-            return NotSaved(reason_of(error), error)
-        except PowerContextError:
+        except PowerContextError as error:
+            if not _cannot_search(error):
+                return NotSaved(reason_of(error), error)
             known = None
         if known is not None and known.kind is not None:
             return AlreadySaved(known.citation)
@@ -100,10 +100,12 @@ class _Save:
             written = self.client.remember_memory(self.binding, self.kind, self.text, deadline=self._step())
         except PowerContextError as error:
             return self._after_failed_write(error, was_there=known is not None)
-        if written.changed and written.citation:
-            return Saved(written.citation)
+        if written.memory is not None:
+            return Saved(written.memory.citation) if written.changed else AlreadySaved(written.memory.citation, written.memory_revision)
         found = known or self._try_to_find()
-        return AlreadySaved(written.citation or (found.citation if found else None), written.memory_revision)
+        if found is None and written.memory_revision is None:
+            return Unknown(PowerContextResponseError("the reply names no memory", operation="remember_memory"))
+        return AlreadySaved(found.citation if found else None, written.memory_revision)
 
     def _step(self) -> Deadline:
         return self.deadline.within(self.step_seconds)
@@ -117,9 +119,18 @@ class _Save:
 
     def _try_to_find(self) -> Hit | None:
         try:
-            return self._find()
+            return self._find(patient=True)
         except PowerContextError:
             return None
 
-    def _find(self) -> Hit | None:
-        return find(self.client, self.binding, self.kind, self.text, deadline=self._step())
+    def _find(self, *, patient: bool = False) -> Hit | None:
+        return find(self.client, self.binding, self.kind, self.text, deadline=self._step(), patient=patient)
+
+
+def _cannot_search(error: PowerContextError) -> bool:
+    """Tell whether PowerContext itself says that this search fails, with a server that works otherwise.
+
+    Only then a text is written that nobody could look for. Whatever else keeps an answer away would keep away the answer
+    to the write, too, and a text that is there already would be stored again.
+    """
+    return isinstance(error, PowerContextStatusError) and error.code == "internal_error"

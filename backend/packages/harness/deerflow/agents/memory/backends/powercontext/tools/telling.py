@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from ..errors import PowerContextStatusError
 from ..models import ArtifactReference, Citation
 from .changing import AlreadySo, Changed, NotChanged
 from .changing import Unknown as UnknownChange
@@ -14,6 +15,7 @@ _LOOK_UP: Final = "look it up with recall and use the citation that shows"
 
 _SENTENCES: Final = {
     "empty": "there is no text.",
+    "not_a_string": "the text must be one string.",
     "not_unicode": "the text has half a character in it (a lone surrogate); write it again.",
     "unknown_kind": f"the kind must be one of {', '.join(KINDS)}.",
     "token": "the memory server refuses the access token; the operator has to check it.",
@@ -38,6 +40,12 @@ _SENTENCES: Final = {
 }
 
 
+UNKNOWN: Final = "It is not known whether this was saved. Tell the user so, and do not try again: it may have been stored."
+UNKNOWN_FOR_NOW: Final = (
+    "It is not known whether this was saved: the memory server, or something before it, is too busy. Tell the user so, and do not try again now. The user can ask for it again in a few minutes; it is looked for before it is stored."
+)
+
+
 def why_not_saved(outcome: NotSaved, text: object) -> str:
     """Return why nothing is saved."""
     return f"Not saved: {_sentence(outcome.reason, text)}"
@@ -60,12 +68,12 @@ def why_not_looked_up(reason: str) -> str:
 def saved(outcome: Saved | AlreadySaved | Unknown) -> dict[str, Any]:
     """Return the result of ``remember``."""
     if isinstance(outcome, Unknown):
-        message = "It is not known whether this was saved. Tell the user so, and do not try again: it may have been stored."
-        return {"outcome": "unknown", "citation": None, "message": message}
+        busy = isinstance(outcome.error, PowerContextStatusError) and outcome.error.status_code in (429, 503)
+        return {"outcome": "unknown", "citation": None, "message": UNKNOWN_FOR_NOW if busy else UNKNOWN}
     citation = None if outcome.citation is None else _json(outcome.citation)
     if isinstance(outcome, Saved):
         how = " (its confirmation was lost, so it was looked up)" if outcome.by_read_back else ""
-        return {"outcome": "saved", "citation": citation, "message": f"Saved{how}; new conversations can recall it."}
+        return {"outcome": "saved", "citation": citation, "message": f"Saved{how}."}
     revision = f" (Memory revision {outcome.memory_revision.revision})" if outcome.memory_revision else ""
     return {"outcome": "already_saved", "citation": citation, "message": f"This was saved before; nothing was added{revision}."}
 
@@ -77,7 +85,7 @@ def corrected(outcome: Changed | AlreadySo | UnknownChange) -> dict[str, Any]:
         return {"outcome": "unknown", "citation": _json(outcome.citation), "message": message}
     if isinstance(outcome, AlreadySo):
         return {"outcome": "already_so", "citation": _json(outcome.citation), "message": "The memory said exactly this before; nothing was changed."}
-    return {"outcome": "corrected", "citation": _json(outcome.citation), "message": f"Corrected{_how(outcome)}; new conversations can recall the new text."}
+    return {"outcome": "corrected", "citation": _json(outcome.citation), "message": f"Corrected{_how(outcome)}."}
 
 
 def forgotten(outcome: Changed | AlreadySo | UnknownChange) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .outcomes import MAX_TEXT_BYTES
 # Models say "I'll remember that" without calling, so the first lines are about when to call. Retrieval matches whole words, so the
 # rest is about the words: a stored "amounts are cents" is never found by "refund".
 REMEMBER: Final = """\
-Save one memory for the user; new conversations and the user's other tools get it back.
+Save one memory for the user, for later conversations and the user's other tools.
 
 When: the user explicitly asks to remember, save, note or not forget something, or says how it is to be from now on, in any language \
 ("from now on ...", "记住…"). Call this before you answer; saying that you will remember saves nothing. Several facts: one call each. \
@@ -67,17 +67,16 @@ def _schema(**properties: dict[str, Any]) -> dict[str, Any]:
 DESCRIPTIONS: Final = {"remember": REMEMBER, "recall": RECALL, "correct": CORRECT, "forget": FORGET}
 """What each tool is for. Their order is the one in which a model sees them."""
 
-# No maxLength, no enum, nothing "required": each would be a refusal without a reason.
+# No type, no enum, nothing "required": each would be a refusal without a reason.
 SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "remember": _schema(
-        text={"type": "string", "description": f"Required. One sentence that names its subject; at most {MAX_TEXT_BYTES} bytes."},
+        text={"description": f"Required. One sentence that names its subject; at most {MAX_TEXT_BYTES} bytes."},
         kind={
-            "type": "string",
             "description": "Required. convention: how a project does things; preference: what the user likes; decision: what was decided; constraint: what must not be; fact: else.",
         },
     ),
-    "recall": _schema(query={"type": "string", "description": "Required. A few words."}),
-    "correct": _schema(citation=_CITATION, text={"type": "string", "description": "Required. The whole new sentence."}),
+    "recall": _schema(query={"description": "Required. A few words."}),
+    "correct": _schema(citation=_CITATION, text={"description": "Required. The whole new sentence."}),
     "forget": _schema(citation=_CITATION),
 }
 """What each tool is given."""
