@@ -47,7 +47,7 @@ ITEM = f"""### Memory 1
         {"id": EXACT["artifact_id"], "revision": 3, "family": "atomic-memory"},
         {"text": "Refunds are in cents.", "kind": "fact", "citation": EXACT},
         {"memories": [{"text": "Refunds are in cents.", "kind": "fact", "citation": EXACT}], "more": False},
-        {"outcome": "saved", "citation": EXACT, "message": "Saved; new conversations can recall it."},
+        {"outcome": "saved", "citation": EXACT, "message": "Saved."},
         {"artifact_id": EXACT["artifact_id"], "citation": EXACT},
         {"citation": {"artifact_ref": EXACT}, "content": "Refunds are in cents.", "truncated": False, "kind": "atomic-memory"},
         {"artifact": EXACT, "kind": "fact", "text": "Refunds are in cents.", "state": "active", "state_version": 0, "merged_into_id": None},

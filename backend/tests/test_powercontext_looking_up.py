@@ -56,11 +56,11 @@ def test_a_text_without_a_word_or_of_one_long_one_is_stored_once(text: str, save
 def test_among_many_alike_each_is_stored_once(saver: Connect, powercontext_server: RealServer) -> None:
     """More than a search returns have all of its words, in another order or with other signs."""
     saving = saver(powercontext_server, "alike")
-    rows = ["The row is " + " ".join(order) for order in islice(permutations(["amber", "basalt", "cobalt", "dune", "ember"]), 64)]
+    rows = ["The row is " + " ".join(order) for order in islice(permutations(["amber", "basalt", "cobalt", "dune", "ember"]), 110)]
     scope = binding().scope_id.get_secret_value()
     for row in rows:
         powercontext_server.remember(scope, "fact", row)
-    for row in (rows[0], rows[31], rows[63]):
+    for row in (rows[0], rows[54], rows[109]):
         assert isinstance(saving.save(binding(), "fact", row), AlreadySaved)
     assert isinstance(saving.save(binding(), "convention", rows[0]), Saved)
     assert isinstance(saving.save(binding(), "fact", "The row is ember dune cobalt basalt amber"), Saved)
@@ -77,7 +77,7 @@ def test_fewer_hits_than_a_search_returns_are_all_there_are(saver: Connect, powe
 
 def test_a_full_search_leads_to_a_narrow_one_and_that_to_the_list(saver: Connect, powercontext_http: StartHTTP) -> None:
     full = [record("Fact of the depot!", "fact", f"art_{number}") for number in range(50)]
-    match = [{"family": "atomic-memory", "artifact_id": "art_1", "revision": 1, "content": {"kind": "fact", "text": "Fact of the depot!"}}] * 50
+    match = [{"family": "atomic-memory", "artifact_id": "art_1", "revision": 1, "content": {"kind": "fact", "text": "Fact of the depot!"}}] * 100
     server = powercontext_http()
     server.answer(SEARCH, answer(found(*full)))
     server.answer(MATCH, answer({"results": match}))
@@ -86,7 +86,7 @@ def test_a_full_search_leads_to_a_narrow_one_and_that_to_the_list(saver: Connect
     assert isinstance(outcome, AlreadySaved)
     assert outcome.citation is not None
     assert outcome.citation.model_dump()["artifact_id"] == "art_60"
-    assert server.requests_to(MATCH)[0].json == {"query": '"fact Fact of the depot"', "mode": "text", "limit": 50, "filters": {"kind": "fact"}, "admission": {"lexical_coverage": 1}}
+    assert server.requests_to(MATCH)[0].json == {"query": '"fact Fact of the depot"', "mode": "text", "limit": 100, "filters": {"kind": "fact"}, "admission": {"lexical_coverage": 1}}
     assert [request.json.get("cursor") for request in server.requests_to(LIST)] == [None, "c2"]
     assert server.requests_to(REMEMBER) == []
 

@@ -88,7 +88,7 @@ def test_save_look_up_correct_forget_and_what_new_conversations_get(version: str
     assert [memory["kind"] for memory in found["memories"]] == ["convention" if version == "1.4.1" else None]  # 1.2.0 tells no kind
 
     corrected = tools.result("correct", citation=found["memories"][0]["citation"], text=second)
-    assert (corrected["outcome"], corrected["message"]) == ("corrected", "Corrected; new conversations can recall the new text.")
+    assert (corrected["outcome"], corrected["message"]) == ("corrected", "Corrected.")
     assert second in new_conversation(request)
     assert first not in new_conversation(request)
     assert tools.result("correct", citation=corrected["citation"], text=second)["outcome"] == "already_so"

@@ -12,7 +12,7 @@ from .config import PowerContextSettings
 from .deadline import Deadline
 from .errors import PowerContextResponseError
 from .lists import ListOperations
-from .memory_models import AtomicSearchReply, EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryPage, MemoryRevision, MemoryState
+from .memory_models import AtomicSearchReply, EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryRevision, MemoryState
 from .models import MAX_QUERY_CHARACTERS, ArtifactReference, Capabilities, EntryCitation, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
 from .people import Binding
 from .requests import MAX_RESPONSE_BYTES, get, post, put, success
@@ -20,6 +20,9 @@ from .transport.exchange import Request, Transport
 
 MAX_HITS: Final = 50
 """The most hits a search returns (1.4.1 and 1.2.0)."""
+
+MAX_MATCHES: Final = 100
+"""The most that a search of artifacts finds or a page of a list has (1.4.1)."""
 
 # As many memories of 8192 bytes each, with six bytes for one, and their envelopes.
 MAX_SEARCH_RESPONSE_BYTES: Final = MAX_HITS * (6 * 8192 + 1024)
@@ -103,21 +106,15 @@ class PowerContextClient(ListOperations):
     def search_atomic_memory(self, binding: Binding, query: str, *, every_word_of: str | None = None, deadline: Deadline) -> Sequence[Hit]:
         """Return up to ``MAX_HITS`` active memories that have any word of ``query``, by the server's text index, the best first.
 
-        With ``every_word_of``, a kind: those of this kind that have every word; of two words or fewer the server lets one be
+        With ``every_word_of``, a kind: up to ``MAX_MATCHES`` of this kind that have every word; of two words or fewer the server lets one be
         enough. ``query`` has at most ``MAX_QUERY_CHARACTERS``. Servers before 1.3 answer 404 or 405 without an error code.
         """
         narrow: dict[str, Any] = {"filters": {"kind": every_word_of}, "admission": {"lexical_coverage": 1}}
         wide: dict[str, Any] = {"admission": {"lexical_coverage": 0, "lexical_min_matched_terms": 1}}
-        payload = {"query": _SURROGATE.sub("\ufffd", query), "mode": "text", "limit": MAX_HITS} | (narrow if every_word_of else wide)
+        payload = {"query": _SURROGATE.sub("\ufffd", query), "mode": "text", "limit": MAX_MATCHES if every_word_of else MAX_HITS} | (narrow if every_word_of else wide)
         path = f"/v1/scopes/{quote(binding.scope_id.get_secret_value(), safe='')}/artifacts/atomic-memory/search"
         request = post("search_atomic_memory", path, binding, payload, max_response_bytes=MAX_ATOMIC_SEARCH_RESPONSE_BYTES)
         return AtomicSearchReply.parse(*success(request, self._transport.exchange(request, deadline))).results
-
-    def list_atomic_memories(self, binding: Binding, kind: str, cursor: str | None, *, deadline: Deadline) -> MemoryPage:
-        """Return a page of the active memories of ``kind``, in the order of their ids; ``cursor`` is the page before's. Since 1.3."""
-        payload = {"scope_id": binding.scope_id.get_secret_value(), "kind": kind, "limit": 100} | ({"cursor": cursor} if cursor else {})
-        request = post("list_atomic_memories", "/v1/atomic-memory/list", binding, payload, max_response_bytes=2 * MAX_SEARCH_RESPONSE_BYTES)
-        return MemoryPage.parse(*success(request, self._transport.exchange(request, deadline)))
 
     def capture_content_source(self, binding: Binding, source_id: str, content: str, metadata: Mapping[str, str | int], *, deadline: Deadline) -> None:
         """Store a source that memories may be made of. The same once more changes nothing, and is the cure for a lost reply.

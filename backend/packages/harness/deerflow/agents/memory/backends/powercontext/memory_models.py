@@ -98,7 +98,7 @@ class AtomicHit(Hit):
 class AtomicSearchReply(Response):
     """``POST /v1/scopes/{scope_id}/artifacts/atomic-memory/search``, there since 1.3."""
 
-    results: list[AtomicHit] = Field(max_length=50)
+    results: list[AtomicHit] = Field(max_length=100)
 
 
 class MemoryPage(Response):

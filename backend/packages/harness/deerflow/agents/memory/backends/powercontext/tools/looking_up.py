@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from ..client import MAX_HITS, PowerContextClient
+from ..client import MAX_HITS, MAX_MATCHES, PowerContextClient
 from ..deadline import Deadline
 from ..errors import (
     PowerContextAuthenticationError,
@@ -111,7 +111,7 @@ class _LookUp:
             query = _quoted([self.kind, *words] if len(words) > 1 else words)
             hits = self._ask(lambda: self.client.search_atomic_memory(self.binding, query, every_word_of=self.kind, deadline=self.deadline))
             found = self._first(hits)
-            if found is not None or len(hits) < MAX_HITS:
+            if found is not None or len(hits) < MAX_MATCHES:
                 return found
         return self._list()
 
