@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall deadlines fuzz soak check format clean
+.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall bench-recall-cost deadlines fuzz soak check format clean
 
 help: ## List the targets
 	@echo "For operators:"
@@ -63,6 +63,9 @@ audit: install ##- Save through a bad network to a server that is killed again a
 
 bench-recall: install .venv-1.2.0/installed ##- Measure what recall finds for prompts as people type them (minutes; ARGS=--write)
 	@$(BIN)/python backend/scripts/measuring/bench_recall.py $(ARGS)
+
+bench-recall-cost: install ##- Measure what a recall of two requests costs beside one, on a real server (minutes; ARGS=--write)
+	@$(BIN)/python backend/scripts/measuring/bench_recall_cost.py $(ARGS)
 
 bench: install ##- Measure what a recall costs, beside httpx and PowerContext's client; ARGS=--write
 	@$(BIN)/python backend/scripts/measuring/bench.py $(ARGS)

@@ -39,12 +39,12 @@ def measure(server: RealServer, memories: int, calls: int, seed: int) -> list[li
     with ExitStack() as stack:
         scope_id = server.create_scope(f"cost {memories}")
         fill(server, scope_id, texts)
-        manager, _, settings = stack.enter_context(backend(server.base_url, scope_id=scope_id, token=server.token, recall_timeout_seconds="4"))
-        [binding] = settings.people.bindings
-        client = stack.enter_context(closing(PowerContextClient(settings)))
+        where = {"scope_id": scope_id, "token": server.token, "recall_timeout_seconds": "4"}
+        one, *_ = stack.enter_context(backend(server.base_url, recall_query="full", **where))
+        two, *_ = stack.enter_context(backend(server.base_url, recall_query="focused", **where))
         ways: dict[str, Callable[[str], str]] = {
-            "one request": lambda text: client.prepare_context(binding, focused_query(text), deadline=Deadline.after(4)),
-            "search, choose, prepare": lambda text: manager.get_context(OWNER, query=text),
+            "one request": lambda text: one.get_context(OWNER, query=focused_query(text)),
+            "search, choose, prepare": lambda text: two.get_context(OWNER, query=text),
         }
         for name, way in ways.items():
             alone = timed(way, requests[:5] + requests)[5:]
