@@ -66,7 +66,7 @@ class PowerContextSettings(BaseModel):
         le=32768,
     )
     recall_query: Literal["focused", "full"] = setting(
-        "what of a request is searched for: its content words, or all of it (for servers that search vectors)",
+        "how recall finds: it searches with the request's content words and chooses, or asks once with all of it, which finds less",
         "must be `focused` or `full`",
         yaml=("query",),
         default="focused",
