@@ -9,8 +9,10 @@ import pytest
 
 pytest.importorskip("langchain_core")
 from powercontext_support import OWNER, BuildManager
-from powercontext_support.sources import SOURCES, accept, contents
-from powercontext_support.transcripts import MARK, generated
+from powercontext_support.generation import GenerationModel
+from powercontext_support.real_server import RealServer, find_executable
+from powercontext_support.sources import SOURCES, accept, contents, eventually
+from powercontext_support.transcripts import MARK, answer, first_turn, generated
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -32,3 +34,21 @@ def test_two_hundred_transcripts_send_nothing_that_is_marked(first: int, powerco
     assert MARK.encode() not in bodies
     assert set(contents(server)) <= set(expected)
     assert len(contents(server)) == len(set(contents(server))) >= 50
+
+
+def test_what_was_said_in_one_conversation_is_recalled_in_a_new_one_with_its_citation(powercontext_manager: BuildManager, tmp_path: Path) -> None:
+    executable = find_executable()
+    if executable is None:
+        pytest.skip("no PowerContext 1.4.1 here")
+    said = "The warehouse in Utrecht ships parcels on Tuesdays and Fridays."
+    with GenerationModel() as model, RealServer(tmp_path, executable=executable, settings=model.server_settings(2)) as server:
+        scope_id = server.create_scope("Capture")
+        manager = powercontext_manager(server.base_url, {"storage_path": str(tmp_path)}, capture="turns", token=server.token, scope_id=scope_id)
+        manager.add("t", [*first_turn(said, "a"), answer("I will plan the parcels for these days.", "b")], user_id=OWNER)
+        assert manager.shutdown_flush(30.0) is True
+        assert eventually(lambda: manager.get_context(OWNER, query="When does the warehouse in Utrecht ship parcels?") != "", 60.0)
+        context = manager.get_context(OWNER, query="When does the warehouse in Utrecht ship parcels?")
+        assert said in context
+        assert 'family="atomic-memory"' in context
+        assert model.evidence[:2] == [said, "I will plan the parcels for these days."]
+        assert server.count_requests("capture_content_source") == 2

@@ -41,8 +41,9 @@ def _free_port() -> int:
 class RealServer:
     """``powercontext server run`` with SQLite in ``folder`` and a bearer token; also the hand of "another host" on its API."""
 
-    def __init__(self, folder: Path, *, executable: str, token: str = TOKEN) -> None:
+    def __init__(self, folder: Path, *, executable: str, token: str = TOKEN, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
+        self._settings = dict(settings or {})
         self.token = token
         self.port = _free_port()
         self.base_url = f"http://127.0.0.1:{self.port}"
@@ -68,7 +69,7 @@ class RealServer:
             "POWERCONTEXT_SERVER_WORKSPACE": str(self.folder),
             "POWERCONTEXT_SERVER_AUTH_ENABLED": "true",
             "POWERCONTEXT_SERVER_AUTH_TOKEN": self.token,
-        }
+        } | self._settings
         command = self._command()
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(command, env=inherited | settings, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
