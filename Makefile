@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall bench-recall-cost deadlines fuzz soak check format clean
+.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall bench-recall-cost deadlines fuzz soak crowd check format clean
 
 help: ## List the targets
 	@echo "For operators:"
@@ -78,6 +78,9 @@ fuzz: install ##- Feed mutated replies and settings to everything that parses th
 
 soak: install ##- Recall 20,000 times among faults: what is left behind? Then shut down under load
 	@$(BIN)/python backend/scripts/measuring/soak.py $(ARGS)
+
+crowd: install ##- Let 40 people use one process at once among faults: does anything of one reach another? ARGS=--tokens one
+	@$(BIN)/python backend/scripts/measuring/crowd.py $(ARGS)
 
 check: install ##- Formatting, lint and types; import rules and lengths are tests
 	@$(BIN)/ruff format --check --quiet $(SOURCES)

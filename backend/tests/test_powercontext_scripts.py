@@ -128,3 +128,11 @@ def test_a_section_replaces_only_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda script: script.name)
 def test_scripts_stay_short(script: Path) -> None:
     assert len(script.read_text(encoding="utf-8").splitlines()) <= 200
+
+
+@needs_server
+@pytest.mark.parametrize("tokens", ["one", "each"])
+def test_nothing_of_anybody_reaches_anybody_else_in_a_crowd(tokens: str) -> None:
+    output = run("crowd.py", "--people", "6", "--threads", "12", "--calls", "120", "--tokens", tokens, "--seed", "1")
+    assert output.splitlines()[-1] == "Nothing of anybody reached anybody else."
+    assert all(f"  {kind}: " in output for kind in ("first turn", "remember", "recall", "correct", "forget"))

@@ -19,12 +19,14 @@ class Passage:
         reply_bytes: How much of the reply comes back, ``None`` for all of it.
         delay_seconds: How long the reply is held back.
         spoil: Whether a byte of the reply's body is changed.
+        instead: What comes back without the server being asked; ``None`` for the server's reply.
     """
 
     request: bool = True
     reply_bytes: int | None = None
     delay_seconds: float = 0.0
     spoil: bool = False
+    instead: bytes | None = None
 
 
 class Relay(ScriptedServer):
@@ -33,11 +35,12 @@ class Relay(ScriptedServer):
     def __init__(self, upstream: str, plan: Callable[[Request], Passage] = lambda request: Passage()) -> None:
         super().__init__(self._pass_on)
         self._upstream = upstream
+        self._client = httpx.Client(trust_env=False, timeout=30.0, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
         self.plan = plan
 
     def _pass_on(self, request: Request, peer: Peer) -> bytes | None:
         passage = self.plan(request)
-        answer = self._ask(request) if passage.request else None
+        answer = passage.instead or (self._ask(request) if passage.request else None)
         if answer is None:
             return None
         peer.stopping.wait(passage.delay_seconds)
@@ -51,8 +54,7 @@ class Relay(ScriptedServer):
     def _ask(self, request: Request) -> bytes | None:
         headers = {name: value for name, value in request.headers.items() if name in ("authorization", "content-type", "if-match")}
         try:
-            with httpx.Client(trust_env=False, timeout=30.0) as client:
-                response = client.request(request.method, self._upstream + request.path, content=request.body, headers=headers)
+            response = self._client.request(request.method, self._upstream + request.path, content=request.body, headers=headers)
         except httpx.TransportError:
             return None
         request_id = response.headers.get("x-powercontext-request-id", REQUEST_ID)
