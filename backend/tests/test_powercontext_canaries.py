@@ -20,8 +20,9 @@ from typing import Any
 
 import pytest
 from powercontext_support import OWNER, READY, SCOPE, TOKEN, Configure, binding
-from powercontext_support.faults import FAULTS, Fault
-from powercontext_support.scripted_server import REQUEST_ID, ScriptedServer, always, json_reply, prepared, reply
+from powercontext_support.byte_server import ByteServer, always
+from powercontext_support.faults import FAULTS, Fault, answering
+from powercontext_support.replies import Reply, answer, prepared
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
@@ -41,10 +42,10 @@ CITATION = {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}
 LIMIT = 0.3
 
 
-def answering(answer: bytes) -> Fault:
+def sending(raw: bytes) -> Fault:
     @contextmanager
     def fault() -> Iterator[str]:
-        with ScriptedServer(always(answer)) as server:
+        with ByteServer(always(raw)) as server:
             yield server.base_url
 
     return fault
@@ -52,18 +53,18 @@ def answering(answer: bytes) -> Fault:
 
 RECORD = {"artifact": {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}, "kind": SERVER_TEXT, "text": SERVER_TEXT, "state": SERVER_TEXT}
 CANARIES: dict[str, Fault] = {
-    "headers": answering(reply(200, b"{}", f"X-Text: {SERVER_TEXT}", f"Set-Cookie: {SERVER_TEXT}")),
-    "request id": answering(READY.replace(REQUEST_ID.encode(), SERVER_TEXT.encode()).replace(b"200 X", b"500 X")),
-    "reason phrase": answering(READY.replace(b"200 X", f"503 {SERVER_TEXT}".encode())),
-    "status line": answering(f"HTTP/1.1 {SERVER_TEXT}\r\n\r\n".encode()),
-    "error envelope": answering(json_reply(500, {"error": {"code": SERVER_TEXT, "message": SERVER_TEXT, "details": {"x": SERVER_TEXT}}})),
-    "wrong schema": answering(json_reply(200, prepared(SERVER_TEXT, schema=SERVER_TEXT))),
-    "wrong count": answering(json_reply(200, prepared(SERVER_TEXT, content_bytes=1))),
-    "redirect": answering(reply(307, b"", f"Location: https://{SERVER_TEXT}.example.com/")),
-    "recalled text": answering(json_reply(200, prepared(SERVER_TEXT))),
-    "found text": answering(json_reply(200, {"hits": [{"memory": RECORD}], "status": SERVER_TEXT})),
-    "stored text": answering(json_reply(200, {"changed": True, "records": [RECORD]})),
-    "version": answering(json_reply(200, {"product": SERVER_TEXT, "package_version": SERVER_TEXT, "search_modes": [SERVER_TEXT]})),
+    "headers": answering(Reply(200, b"{}", {"X-Text": SERVER_TEXT, "Set-Cookie": SERVER_TEXT})),
+    "request id": answering(Reply(500, READY.body, {"X-PowerContext-Request-ID": SERVER_TEXT})),
+    "reason phrase": sending(READY.raw().replace(b"200 X", f"503 {SERVER_TEXT}".encode())),
+    "status line": sending(f"HTTP/1.1 {SERVER_TEXT}\r\n\r\n".encode()),
+    "error envelope": answering(answer({"error": {"code": SERVER_TEXT, "message": SERVER_TEXT, "details": {"x": SERVER_TEXT}}}, 500)),
+    "wrong schema": answering(answer(prepared(SERVER_TEXT, schema=SERVER_TEXT))),
+    "wrong count": answering(answer(prepared(SERVER_TEXT, content_bytes=1))),
+    "redirect": answering(Reply(307, b"", {"Location": f"https://{SERVER_TEXT}.example.com/"})),
+    "recalled text": answering(answer(prepared(SERVER_TEXT))),
+    "found text": answering(answer({"hits": [{"memory": RECORD}], "status": SERVER_TEXT})),
+    "stored text": answering(answer({"changed": True, "records": [RECORD]})),
+    "version": answering(answer({"product": SERVER_TEXT, "package_version": SERVER_TEXT, "search_modes": [SERVER_TEXT]})),
 }
 MODES = CANARIES | {name: fault for name, fault in FAULTS.items() if "endless" not in name}
 

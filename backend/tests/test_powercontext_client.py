@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from powercontext_support import READY, SCOPE, Configure, StartScripted, binding
+from powercontext_support import READY, SCOPE, Configure, StartBytes, StartHTTP, binding
 from powercontext_support.real_server import RealServer
-from powercontext_support.scripted_server import (
-    REQUEST_ID,
-    Request,
-    ScriptedServer,
-    always,
-    json_reply,
-    prepared,
-    reply,
-)
+from powercontext_support.replies import READINESS, REQUEST_ID, answer, captured, prepared
 
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
@@ -38,7 +29,6 @@ from deerflow.agents.memory.backends.powercontext.errors import (
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
-CAPTURED = Path(__file__).parent / "powercontext_support" / "captured"
 LIMIT = 2.0
 
 
@@ -56,46 +46,43 @@ def client_of(powercontext_environment: Configure) -> Iterator[Any]:
         client.close()
 
 
-def captured(version: str, name: str) -> bytes:
-    return (CAPTURED / version / f"{name}.json").read_bytes()
-
-
 @pytest.mark.parametrize("version", ["1.4.1", "1.2.0"])
-def test_recorded_contexts_come_through_unchanged(version: str, client_of: Any, powercontext_scripted: StartScripted) -> None:
-    body = captured(version, "prepare_context_ready")
-    client = client_of(powercontext_scripted(always(reply(200, body))).base_url)
+def test_recorded_contexts_come_through_unchanged(version: str, client_of: Any, powercontext_http: StartHTTP) -> None:
+    reply = captured(version, "prepare_context_ready")
+    client = client_of(powercontext_http(reply).base_url)
     context = client.prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
-    assert context == json.loads(body)["content"]
+    assert context == json.loads(reply.body)["content"]
     assert "refund and money amounts are integer cents" in context
 
 
 @pytest.mark.parametrize("version", ["1.4.1", "1.2.0"])
-def test_recorded_empty_contexts_are_no_text(version: str, client_of: Any, powercontext_scripted: StartScripted) -> None:
-    client = client_of(powercontext_scripted(always(reply(200, captured(version, "prepare_context_empty")))).base_url)
+def test_recorded_empty_contexts_are_no_text(version: str, client_of: Any, powercontext_http: StartHTTP) -> None:
+    client = client_of(powercontext_http(captured(version, "prepare_context_empty")).base_url)
     assert client.prepare_context(binding(), "zebra", deadline=Deadline.after(LIMIT)) == ""
 
 
 @pytest.mark.parametrize(("version", "package_version"), [("1.4.1", "1.4.1"), ("1.2.0", None)])
-def test_a_server_before_1_3_has_no_server_info_and_that_is_an_answer(version: str, package_version: str | None, client_of: Any, powercontext_scripted: StartScripted) -> None:
+def test_a_server_before_1_3_has_no_server_info_and_that_is_an_answer(version: str, package_version: str | None, client_of: Any, powercontext_http: StartHTTP) -> None:
     status = 200 if package_version else 404
-    client = client_of(powercontext_scripted(always(reply(status, captured(version, "get_server_info")))).base_url)
+    client = client_of(powercontext_http(captured(version, "get_server_info", status)).base_url)
     info = client.get_server_info(binding(), deadline=Deadline.after(LIMIT))
     assert (info and info.package_version) == package_version
 
 
 @pytest.mark.parametrize("version", ["1.4.1", "1.2.0"])
-def test_recorded_readiness_and_scope_are_understood(version: str, client_of: Any, powercontext_scripted: StartScripted) -> None:
-    def answer(request: Request, peer: object) -> bytes:
-        return reply(200, captured(version, "get_readiness" if request.path == "/health/ready" else "get_scope"))
-
-    scope_id = json.loads(captured(version, "get_scope"))["scope_id"]
-    client = client_of(powercontext_scripted(answer).base_url, scope_id=scope_id)
+def test_recorded_readiness_and_scope_are_understood(version: str, client_of: Any, powercontext_http: StartHTTP) -> None:
+    scope = captured(version, "get_scope")
+    scope_id = json.loads(scope.body)["scope_id"]
+    server = powercontext_http()
+    server.answer(READINESS, captured(version, "get_readiness"))
+    server.answer(f"/v1/scopes/{scope_id}", scope)
+    client = client_of(server.base_url, scope_id=scope_id)
     assert client.get_readiness(deadline=Deadline.after(LIMIT)).status == "ready"
     assert client.get_scope(binding(), deadline=Deadline.after(LIMIT)).scope_id == scope_id
 
 
-def test_a_server_that_is_not_ready_says_so_with_503(client_of: Any, powercontext_scripted: StartScripted) -> None:
-    client = client_of(powercontext_scripted(always(json_reply(503, {"status": "not_ready", "checks": {"database": "x"}}))).base_url)
+def test_a_server_that_is_not_ready_says_so_with_503(client_of: Any, powercontext_http: StartHTTP) -> None:
+    client = client_of(powercontext_http(answer({"status": "not_ready", "checks": {"database": "x"}}, 503)).base_url)
     assert client.get_readiness(deadline=Deadline.after(LIMIT)).status == "not_ready"
 
 
@@ -162,9 +149,9 @@ def test_each_status_has_its_class_and_only_known_codes_are_repeated(
     error: type[PowerContextStatusError],
     code: str | None,
     client_of: Any,
-    powercontext_scripted: StartScripted,
+    powercontext_http: StartHTTP,
 ) -> None:
-    client = client_of(powercontext_scripted(always(json_reply(status, body))).base_url)
+    client = client_of(powercontext_http(answer(body, status)).base_url)
     with pytest.raises(PowerContextStatusError) as caught:
         client.prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
     assert (type(caught.value), caught.value.code, caught.value.request_id) == (error, code, REQUEST_ID)
@@ -172,47 +159,48 @@ def test_each_status_has_its_class_and_only_known_codes_are_repeated(
     assert caught.value.may_have_been_sent is True
 
 
-def test_errors_know_whether_the_request_may_have_been_sent(client_of: Any, powercontext_scripted: StartScripted) -> None:
+def test_errors_know_whether_the_request_may_have_been_sent(client_of: Any, powercontext_bytes: StartBytes) -> None:
     def sent_by(base_url: str) -> tuple[type[PowerContextError], bool]:
         with pytest.raises(PowerContextError) as caught:
             client_of(base_url).prepare_context(binding(), "refund", deadline=Deadline.after(0.3))
         assert (caught.value.__cause__, caught.value.__context__) == (None, None)
         return type(caught.value), caught.value.may_have_been_sent
 
-    silent = powercontext_scripted(lambda request, peer: peer.hang())
-    closing = powercontext_scripted(lambda request, peer: None)
+    silent = powercontext_bytes(lambda request, peer: peer.hang())
+    closing = powercontext_bytes(lambda request, peer: None)
     assert sent_by(silent.base_url) == (PowerContextTimeoutError, True)
     assert sent_by(closing.base_url) == (PowerContextResponseError, True)
     assert sent_by("http://127.0.0.1:9") == (PowerContextConnectionError, False)
 
 
-def test_a_reply_about_another_scope_is_no_proof(client_of: Any, powercontext_scripted: StartScripted) -> None:
-    client = client_of(powercontext_scripted(always(json_reply(200, {"scope_id": "scp_other"}))).base_url)
+def test_a_reply_about_another_scope_is_no_proof(client_of: Any, powercontext_http: StartHTTP) -> None:
+    client = client_of(powercontext_http(answer({"scope_id": "scp_other"})).base_url)
     with pytest.raises(PowerContextResponseError, match="another Scope"):
         client.get_scope(binding(), deadline=Deadline.after(LIMIT))
 
 
-def test_a_scope_id_cannot_leave_its_path_segment(client_of: Any, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(json_reply(200, {"scope_id": "../admin?x=1#y/范"})))
+def test_a_scope_id_cannot_leave_its_path_segment(client_of: Any, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(answer({"scope_id": "../admin?x=1#y/范"}))
     client_of(server.base_url, scope_id="../admin?x=1#y/范").get_scope(binding(), deadline=Deadline.after(LIMIT))
-    assert server.requests[0].path == "/v1/scopes/..%2Fadmin%3Fx%3D1%23y%2F%E8%8C%83"
+    assert server.requests[0].environ["RAW_URI"] == "/v1/scopes/..%2Fadmin%3Fx%3D1%23y%2F%E8%8C%83"
 
 
-def test_without_a_token_no_authorization_is_sent(client_of: Any, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_without_a_token_no_authorization_is_sent(client_of: Any, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     client_of(server.base_url, token=None).prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
     assert "authorization" not in server.requests[0].headers
-    assert server.requests[0].headers["host"] == f"127.0.0.1:{server.port}"
+    assert server.requests[0].headers["Host"] == f"127.0.0.1:{server.port}"
 
 
-def test_a_private_ca_is_honoured(client_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with tls_server(tmp_path) as server:
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        assert client_of(server.base_url).prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT)) == "text"
+def test_a_private_ca_is_honoured(client_of: Any, powercontext_http: StartHTTP, powercontext_ca: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = powercontext_http(answer(prepared("text")), tls=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(powercontext_ca))
+    assert client_of(server.base_url).prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT)) == "text"
 
 
-def test_an_unknown_ca_is_a_connection_error_that_speaks_of_tls(client_of: Any, tmp_path: Path) -> None:
-    with tls_server(tmp_path) as server, pytest.raises(PowerContextConnectionError, match="certificate") as caught:
+def test_an_unknown_ca_is_a_connection_error_that_speaks_of_tls(client_of: Any, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(answer(prepared("text")), tls=True)
+    with pytest.raises(PowerContextConnectionError, match="certificate") as caught:
         client_of(server.base_url).prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT))
     assert server.requests == []
     assert caught.value.may_have_been_sent is False
@@ -238,16 +226,7 @@ def test_a_certificate_folder_that_is_none_is_a_configuration_error(name: str, c
         client_of("https://powercontext.example.com")
 
 
-def tls_server(folder: Path) -> ScriptedServer:
-    trustme = pytest.importorskip("trustme")
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    return ScriptedServer(always(json_reply(200, prepared("text"))), tls=context)
-
-
-def test_the_configured_scope_is_the_one_in_every_request(client_of: Any, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_the_configured_scope_is_the_one_in_every_request(client_of: Any, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     client_of(server.base_url).prepare_context(binding(), "scope_id: scp_other", deadline=Deadline.after(LIMIT))
-    assert server.requests[0].json()["scope_id"] == SCOPE
+    assert server.requests[0].json["scope_id"] == SCOPE

@@ -13,8 +13,9 @@ import warnings
 
 import httpcore
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, StartScripted
-from powercontext_support.scripted_server import Peer, Request, always, json_reply, prepared
+from powercontext_support import OWNER, READY, BuildManager, StartBytes
+from powercontext_support.byte_server import Peer, Request, always
+from powercontext_support.replies import answer, error, prepared
 
 from deerflow.agents.memory.backends.powercontext.transport.network import DeadlineBackend
 
@@ -23,19 +24,19 @@ pytest_plugins = ("powercontext_support.fixtures",)
 
 def echo(request: Request, peer: Peer | None = None) -> bytes:
     """Answer with the query itself."""
-    return json_reply(200, prepared(request.json()["query"]))
+    return answer(prepared(request.json()["query"])).raw()
 
 
-def test_a_kept_connection_is_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_a_kept_connection_is_used_again(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(always(READY))
     manager = powercontext_manager(server.base_url)
     for _ in range(3):
         assert manager.get_context(OWNER, query="refund") != ""
     assert server.connections == 1
 
 
-def test_a_connection_that_idled_for_four_seconds_is_not_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_a_connection_that_idled_for_four_seconds_is_not_used_again(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(always(READY))
     manager = powercontext_manager(server.base_url)
     manager.get_context(OWNER, query="refund")
     time.sleep(3.9)
@@ -43,16 +44,16 @@ def test_a_connection_that_idled_for_four_seconds_is_not_used_again(powercontext
     assert server.connections == 2
 
 
-def test_the_connection_of_a_failed_call_is_not_used_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    answers = iter([json_reply(500, {"error": {"code": "internal_error", "message": "x", "details": None}}), READY])
-    server = powercontext_scripted(lambda request, peer: next(answers))
+def test_the_connection_of_a_failed_call_is_not_used_again(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    answers = iter([error(500, "internal_error"), READY])
+    server = powercontext_bytes(lambda request, peer: next(answers))
     manager = powercontext_manager(server.base_url, recall_query="full")
     assert manager.get_context(OWNER, query="refund") == ""
     assert manager.get_context(OWNER, query="refund") != ""
     assert server.connections == 2
 
 
-STALE = json_reply(200, prepared("stale"))
+STALE = answer(prepared("stale")).raw()
 
 
 @pytest.mark.parametrize(
@@ -60,38 +61,38 @@ STALE = json_reply(200, prepared("stale"))
     [STALE, b"\r\n", b"JUNK\r\n", b"HTTP/1.1 200 OK\r\n"],
     ids=["a whole reply", "a line end", "junk", "a reply's beginning"],
 )
-def test_bytes_behind_a_reply_are_never_the_next_answer(surplus: bytes, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    manager = powercontext_manager(powercontext_scripted(lambda request, peer: echo(request) + surplus).base_url)
+def test_bytes_behind_a_reply_are_never_the_next_answer(surplus: bytes, powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    manager = powercontext_manager(powercontext_bytes(lambda request, peer: echo(request) + surplus).base_url)
     assert [manager.get_context(OWNER, query=query) for query in ("one", "two", "three")] == ["one", "two", "three"]
 
 
-def test_a_reply_longer_than_it_says_is_never_the_next_answer(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+def test_a_reply_longer_than_it_says_is_never_the_next_answer(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
     body = json.dumps(prepared("x")).encode()
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
-    server = powercontext_scripted(lambda request, peer: chunked + STALE)
+    server = powercontext_bytes(lambda request, peer: chunked + STALE)
     manager = powercontext_manager(server.base_url)
     assert [manager.get_context(OWNER, query="q") for _ in range(3)] == ["x", "x", "x"]
 
 
-def test_interim_replies_do_no_harm(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(lambda request, peer: b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + echo(request))
+def test_interim_replies_do_no_harm(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(lambda request, peer: b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + echo(request))
     manager = powercontext_manager(server.base_url)
     assert [manager.get_context(OWNER, query=query) for query in ("one", "two")] == ["one", "two"]
 
 
-def test_a_head_in_many_pieces_keeps_the_connection(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+def test_a_head_in_many_pieces_keeps_the_connection(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
     def drip(request: Request, peer: Peer) -> bytes:
         peer.drip(echo(request)[:-1], seconds_between=0.0002)
         return echo(request)[-1:]
 
-    server = powercontext_scripted(drip)
+    server = powercontext_bytes(drip)
     manager = powercontext_manager(server.base_url)
     assert [manager.get_context(OWNER, query=query) for query in ("one", "two")] == ["one", "two"]
     assert server.connections == 1
 
 
-def test_a_forked_child_has_connections_of_its_own(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(echo)
+def test_a_forked_child_has_connections_of_its_own(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(echo)
     manager = powercontext_manager(server.base_url)
     manager.get_context(OWNER, query="before")
     reader, writer = os.pipe()
@@ -109,8 +110,8 @@ def test_a_forked_child_has_connections_of_its_own(powercontext_manager: BuildMa
     os.close(writer)
 
 
-def test_forked_children_recall_whatever_the_parents_threads_hold(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    manager = powercontext_manager(powercontext_scripted(echo).base_url, recall_timeout_seconds="4")
+def test_forked_children_recall_whatever_the_parents_threads_hold(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    manager = powercontext_manager(powercontext_bytes(echo).base_url, recall_timeout_seconds="4")
     done = threading.Event()
 
     def recall_until_done() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted
-from powercontext_support.replies import PREPARE
-from powercontext_support.scripted_server import Peer, Request, always, json_reply
+from powercontext_support import OWNER, READY, BuildManager, Configure, StartBytes, StartHTTP
+from powercontext_support.byte_server import Peer, Request
+from powercontext_support.replies import PREPARE, answer
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
@@ -56,16 +56,16 @@ def test_the_factory_builds_the_backend_by_its_folder_name(host: Host) -> None:
     assert manager.read_failures_are_fatal is True
 
 
-def test_the_first_turn_receives_memory_as_a_message_of_the_user(host: Host, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_the_first_turn_receives_memory_as_a_message_of_the_user(host: Host, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     host(server.base_url)
     chat = conversation.Conversation({"user_id": OWNER})
     assert turn(chat, "Add a refund") == [MEMORY, {"role": "user", "content": "Add a refund"}]
-    assert server.requests[-1].json()["query"] == "refund"
+    assert server.requests_to(PREPARE)[0].json["query"] == "refund"
 
 
-def test_the_second_turn_does_not_ask_again(host: Host, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_the_second_turn_does_not_ask_again(host: Host, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     host(server.base_url)
     chat = conversation.Conversation({"user_id": OWNER})
     turn(chat, "Add a refund")
@@ -74,36 +74,36 @@ def test_the_second_turn_does_not_ask_again(host: Host, powercontext_scripted: S
 
 
 @pytest.mark.parametrize("context", [{}, {"user_id": ""}, {"user_id": "default"}, {"user_id": "u-2"}])
-def test_a_missing_identity_becomes_default_and_recalls_nothing(context: dict[str, str], host: Host, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_a_missing_identity_becomes_default_and_recalls_nothing(context: dict[str, str], host: Host, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     host(server.base_url)
     assert turn(conversation.Conversation(context), "Add a refund") == [{"role": "user", "content": "Add a refund"}]
-    assert server.connections == 0
+    assert server.requests == []
 
 
-def test_a_silent_server_costs_the_limit_and_no_more(host: Host, powercontext_scripted: StartScripted) -> None:
+def test_a_silent_server_costs_the_limit_and_no_more(host: Host, powercontext_bytes: StartBytes) -> None:
     def silent(request: Request, peer: Peer) -> None:
         peer.hang()
 
-    host(powercontext_scripted(silent).base_url, recall_timeout_seconds="0.5")
+    host(powercontext_bytes(silent).base_url, recall_timeout_seconds="0.5")
     started = time.monotonic()
     assert turn(conversation.Conversation({"user_id": OWNER}), "Add a refund") == [{"role": "user", "content": "Add a refund"}]
     assert time.monotonic() - started < 0.7
 
 
-def test_fail_closed_stops_the_run(host: Host, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(json_reply(503, {})))
+def test_fail_closed_stops_the_run(host: Host, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(answer({}, 503))
     host(server.base_url, "{manager_class: powercontext, backend_config: {failure_policy: {read: fail_closed}}}")
     with pytest.raises(contract.MemoryReadError, match="PowerContext recall failed: PowerContextUnavailableError"):
         turn(conversation.Conversation({"user_id": OWNER}), "Add a refund")
 
 
 @pytest.mark.parametrize("memory", ["{manager_class: powercontext, injection_enabled: false}", "{manager_class: powercontext, enabled: false}"])
-def test_a_host_with_memory_off_makes_no_request(memory: str, host: Host, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_a_host_with_memory_off_makes_no_request(memory: str, host: Host, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     host(server.base_url, memory)
     assert turn(conversation.Conversation({"user_id": OWNER}), "Add a refund") == [{"role": "user", "content": "Add a refund"}]
-    assert server.connections == 0
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -113,16 +113,16 @@ def test_a_host_with_memory_off_makes_no_request(memory: str, host: Host, powerc
         ("{manager_class: powercontext, backend_config: {scope_id: scp_x}}", {}),
     ],
 )
-def test_a_wrong_configuration_recalls_nothing_and_falls_back_to_nothing(memory: str, changes: dict[str, str], host: Host, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_a_wrong_configuration_recalls_nothing_and_falls_back_to_nothing(memory: str, changes: dict[str, str], host: Host, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     host(server.base_url, memory, **changes)
     for _ in range(2):
         assert turn(conversation.Conversation({"user_id": OWNER}), "Add a refund") == [{"role": "user", "content": "Add a refund"}]
-    assert server.connections == 0
+    assert server.requests == []
 
 
-def test_without_a_query_keyword_of_the_host_nothing_is_recalled(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+def test_without_a_query_keyword_of_the_host_nothing_is_recalled(powercontext_manager: BuildManager, powercontext_http: StartHTTP) -> None:
     """DeerFlow before September 2026 calls ``get_context(user_id=..., agent_name=...)``."""
-    server = powercontext_scripted(always(READY))
+    server = powercontext_http(READY)
     assert powercontext_manager(server.base_url).get_context(user_id=OWNER, agent_name=None) == ""
-    assert server.connections == 0
+    assert server.requests == []

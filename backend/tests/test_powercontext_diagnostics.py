@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, SCOPE, BuildManager, StartScripted
+from powercontext_support import OWNER, READY, SCOPE, BuildManager, StartBytes, StartHTTP
 from powercontext_support.real_server import RealServer
-from powercontext_support.scripted_server import REQUEST_ID, always, json_reply, reply
+from powercontext_support.replies import REQUEST_ID, Reply, answer
 
 from deerflow.agents.memory.backends.powercontext.host import host_forwards_query
 
@@ -17,7 +17,13 @@ pytest_plugins = ("powercontext_support.fixtures",)
 
 SERVER_TEXT = "canary-of-the-server"
 QUERY = "canary-of-the-query"
-OVERLOADED = json_reply(503, {"error": {"code": "server_overloaded", "message": SERVER_TEXT, "details": None}})
+
+
+def refusal(status: int, code: str) -> Reply:
+    return answer({"error": {"code": code, "message": SERVER_TEXT, "details": None}}, status)
+
+
+OVERLOADED = refusal(503, "server_overloaded")
 
 
 @pytest.fixture
@@ -30,9 +36,9 @@ def lines(log: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in log.records if record.levelno == level and record.name.startswith("deerflow")]
 
 
-def test_one_warning_when_recall_breaks_and_one_info_when_it_is_back(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, log: Any) -> None:
+def test_one_warning_when_recall_breaks_and_one_info_when_it_is_back(powercontext_manager: BuildManager, powercontext_bytes: StartBytes, log: Any) -> None:
     answers = iter([READY, OVERLOADED, OVERLOADED, OVERLOADED, READY, READY])
-    manager = powercontext_manager(powercontext_scripted(lambda request, peer: next(answers)).base_url, recall_query="full")
+    manager = powercontext_manager(powercontext_bytes(lambda request, peer: next(answers)).base_url, recall_query="full")
     for _ in range(6):
         manager.get_context(OWNER, query=QUERY)
 
@@ -74,8 +80,8 @@ def test_a_stranger_who_asks_before_the_owner_ever_has_is_told_of_once_without_a
     assert info == "A signed-in user whom POWERCONTEXT_DEERFLOW_OWNER_USER_ID does not name asked for memory, and nobody it names has so far. If this user is to have memory, the id there is wrong."
 
 
-def test_a_stranger_who_asks_after_the_owner_is_nothing_to_tell(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, log: Any) -> None:
-    manager = powercontext_manager(powercontext_scripted(always(READY)).base_url)
+def test_a_stranger_who_asks_after_the_owner_is_nothing_to_tell(powercontext_manager: BuildManager, powercontext_http: StartHTTP, log: Any) -> None:
+    manager = powercontext_manager(powercontext_http(READY).base_url)
     manager.get_context(OWNER, query=QUERY)
     manager.get_context("u-2", query=QUERY)
     assert lines(log, logging.INFO) == []
@@ -107,8 +113,8 @@ def test_a_host_that_forwards_no_text_is_told_once(query: Any, powercontext_mana
     assert "needs a DeerFlow that forwards the user's request" in info
 
 
-def test_an_attachment_without_text_is_no_reason_to_complain(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, log: Any) -> None:
-    manager = powercontext_manager(powercontext_scripted(always(READY)).base_url)
+def test_an_attachment_without_text_is_no_reason_to_complain(powercontext_manager: BuildManager, powercontext_http: StartHTTP, log: Any) -> None:
+    manager = powercontext_manager(powercontext_http(READY).base_url)
     manager.get_context(OWNER, query=QUERY)
     manager.get_context(OWNER, query=None)
     assert lines(log, logging.INFO) == []
@@ -131,8 +137,8 @@ def test_warm_finds_a_real_server_ready(powercontext_manager: BuildManager, powe
     assert info.startswith("PowerContext memory is ready (")
 
 
-def problem_at(path: str, answer: bytes) -> Callable[..., bytes]:
-    """Answer like a healthy server, but ``answer`` at ``path``."""
+def problem_at(path: str, reply: Reply) -> Callable[[Any], Reply]:
+    """Answer like a healthy server, but with ``reply`` at ``path``."""
     healthy = {
         "/health/ready": {"status": "ready"},
         "/v1/server-info": {
@@ -141,37 +147,39 @@ def problem_at(path: str, answer: bytes) -> Callable[..., bytes]:
             "api_contract_version": {"major": 1, "minor": 4},
         },
     }
-    return lambda request, peer: answer if request.path.startswith(path) else json_reply(200, healthy.get(request.path, {"scope_id": SCOPE}))
+    return lambda request: reply if request.path.startswith(path) else answer(healthy.get(request.path, {"scope_id": SCOPE}))
 
 
 @pytest.mark.parametrize(
-    ("path", "answer", "words"),
+    ("path", "reply", "words"),
     [
-        ("/health", json_reply(503, {"status": "not_ready"}), "is not ready"),
-        ("/health", reply(502, b"<html>"), "a proxy on the way does not reach PowerContext"),
-        ("/health", reply(429, b"<html>"), "a proxy on the way limits the requests"),
-        ("/health", reply(400, b"<html>"), "something else than PowerContext answers"),
-        ("/v1", reply(401, b"<html>"), "something else than PowerContext answers"),
-        ("/v1/scopes", json_reply(503, {"error": {"code": "access_unavailable", "message": SERVER_TEXT, "details": None}}), "is not ready"),
-        ("/v1/scopes", json_reply(422, {"error": {"code": "invalid_request", "message": SERVER_TEXT, "details": None}}), "refuses the question (the server answered 422, invalid_request)"),
-        ("/v1/scopes", json_reply(500, {"error": {"code": "internal_error", "message": SERVER_TEXT, "details": None}}), "fails inside"),
-        ("/v1", json_reply(401, {"error": {"code": "unauthorized", "message": SERVER_TEXT, "details": None}}), "refuses the token"),
-        ("/v1/scopes", json_reply(403, {"error": {"code": "forbidden", "message": SERVER_TEXT, "details": None}}), "refuses the token"),
-        ("/v1/scopes", json_reply(404, {"error": {"code": "scope_not_found", "message": SERVER_TEXT, "details": None}}), "has no such Scope"),
-        ("/v1/", json_reply(404, {"detail": "Not Found"}), "does not know PowerContext's API"),
-        ("/", json_reply(404, {"detail": "Not Found"}), "does not know PowerContext's API"),
-        ("/", reply(200, SERVER_TEXT.encode()), "does not answer as it should"),
+        ("/health", answer({"status": "not_ready"}, 503), "is not ready"),
+        ("/health", Reply(502, b"<html>"), "a proxy on the way does not reach PowerContext"),
+        ("/health", Reply(429, b"<html>"), "a proxy on the way limits the requests"),
+        ("/health", Reply(400, b"<html>"), "something else than PowerContext answers"),
+        ("/v1", Reply(401, b"<html>"), "something else than PowerContext answers"),
+        ("/v1/scopes", refusal(503, "access_unavailable"), "is not ready"),
+        ("/v1/scopes", refusal(422, "invalid_request"), "refuses the question (the server answered 422, invalid_request)"),
+        ("/v1/scopes", refusal(500, "internal_error"), "fails inside"),
+        ("/v1", refusal(401, "unauthorized"), "refuses the token"),
+        ("/v1/scopes", refusal(403, "forbidden"), "refuses the token"),
+        ("/v1/scopes", refusal(404, "scope_not_found"), "has no such Scope"),
+        ("/v1/", answer({"detail": "Not Found"}, 404), "does not know PowerContext's API"),
+        ("/", answer({"detail": "Not Found"}, 404), "does not know PowerContext's API"),
+        ("/", Reply(200, SERVER_TEXT.encode()), "does not answer as it should"),
     ],
 )  # fmt: skip
 def test_warm_tells_problems_apart(
     path: str,
-    answer: bytes,
+    reply: Reply,
     words: str,
     powercontext_manager: BuildManager,
-    powercontext_scripted: StartScripted,
+    powercontext_http: StartHTTP,
     log: Any,
 ) -> None:
-    manager = powercontext_manager(powercontext_scripted(problem_at(path, answer)).base_url)
+    server = powercontext_http()
+    server.decide(None, problem_at(path, reply))
+    manager = powercontext_manager(server.base_url)
     manager.warm()
     [warning] = lines(log, logging.WARNING)
     assert words in warning

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, SCOPE, TOKEN, Configure, StartScripted
+from powercontext_support import OWNER, SCOPE, TOKEN, Configure, StartHTTP
 from powercontext_support.faults import FAULTS
 from powercontext_support.real_server import RealServer
-from powercontext_support.scripted_server import Peer, Request, Script, always, json_reply
+from powercontext_support.replies import Reply, answer, error
 
 from deerflow.agents.memory.backends.powercontext.doctor.__main__ import main
 from deerflow.agents.memory.backends.powercontext.host import host_forwards_query
@@ -29,7 +29,7 @@ MEMORY_TEXT = "canary of the memory"
 Diagnose = Callable[..., tuple[int, str]]
 
 
-def healthy(request: Request, peer: Peer) -> bytes:
+def healthy(request: Any) -> Reply:
     """Answer like a PowerContext 1.4.1."""
     answers: dict[str, Any] = {
         "/health/ready": {"status": "ready"},
@@ -40,15 +40,11 @@ def healthy(request: Request, peer: Peer) -> bytes:
         "/v1/stats": {"inventory": {"sources": {"total": 0, "memory_processed": 0, "memory_pending": 0}}},
         "/v1/context/prepare": {"schema": "powercontext.prepared-context.v1", "status": "ready", "content": MEMORY_TEXT, "content_bytes": len(MEMORY_TEXT)},
     }
-    return json_reply(200, answers[request.path])
+    return answer(answers[request.path])
 
 
-def healthy_but(path: str, answer: bytes) -> Script:
-    return lambda request, peer: answer if request.path.startswith(path) else healthy(request, peer)
-
-
-def error(status: int, code: str) -> bytes:
-    return json_reply(status, {"error": {"code": code, "message": "canary of the server", "details": None}})
+def healthy_but(path: str, reply: Reply) -> Callable[[Any], Reply]:
+    return lambda request: reply if request.path.startswith(path) else healthy(request)
 
 
 @pytest.fixture
@@ -62,7 +58,7 @@ def diagnose(powercontext_environment: Configure, tmp_path: Path, capsys: pytest
         code = main(["--config", str(tmp_path / "config.yaml"), *options])
         printed = capsys.readouterr()
         output = printed.out + printed.err
-        for private in (OWNER, SCOPE, TOKEN, MEMORY_TEXT, "canary"):
+        for private in (OWNER, SCOPE, TOKEN, MEMORY_TEXT, "canary", "Server text"):
             assert private not in output
         return code, output
 
@@ -77,24 +73,26 @@ def test_a_good_set_up_on_a_real_server_is_ok(diagnose: Diagnose, powercontext_s
     assert ("failed" in output, code) == ((False, 0) if host_forwards_query() else (True, 1))
 
 
-def test_findings_can_be_had_as_json(diagnose: Diagnose, powercontext_scripted: StartScripted) -> None:
-    code, output = diagnose(powercontext_scripted(healthy).base_url, "--json")
+def test_findings_can_be_had_as_json(diagnose: Diagnose, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http()
+    server.decide(None, healthy)
+    code, output = diagnose(server.base_url, "--json")
     findings = json.loads(output)
     assert {"status": "ok", "what": "version", "detail": "1.4.1 (1.3 or later)"} in findings
     assert code == (1 if any(finding["status"] == "failed" for finding in findings) else 0)
 
 
-BROKEN: dict[str, tuple[Script, dict[str, Any], str]] = {
+BROKEN: dict[str, tuple[Callable[[Any], Reply], dict[str, Any], str]] = {
     "wrong token": (healthy_but("/v1", error(401, "unauthorized")), {}, "failed   server      PowerContext refuses the token: check POWERCONTEXT_DEERFLOW_TOKEN"),
     "token without rights": (healthy_but("/v1/scopes", error(403, "forbidden")), {}, "failed   server      PowerContext refuses the token"),
     "no such Scope": (healthy_but("/v1/scopes", error(404, "scope_not_found")), {}, "failed   server      PowerContext has no such Scope: check POWERCONTEXT_DEERFLOW_SCOPE_ID"),
-    "starting up": (healthy_but("/health", json_reply(503, {"status": "not_ready"})), {}, "failed   server      PowerContext is not ready: wait"),
-    "degraded": (healthy_but("/health", json_reply(200, {"status": "degraded"})), {}, "warning  server      degraded"),
-    "an old server": (healthy_but("/v1/server-info", json_reply(404, {"detail": "Not Found"})), {}, "ok       version     before 1.3"),
-    "another product": (always(json_reply(404, {"detail": "Not Found"})), {}, "failed   server      this server does not know PowerContext's API"),
-    "a web page": (always(json_reply(200, "canary")), {}, "failed   server      PowerContext does not answer as it should"),
+    "starting up": (healthy_but("/health", answer({"status": "not_ready"}, 503)), {}, "failed   server      PowerContext is not ready: wait"),
+    "degraded": (healthy_but("/health", answer({"status": "degraded"})), {}, "warning  server      degraded"),
+    "an old server": (healthy_but("/v1/server-info", answer({"detail": "Not Found"}, 404)), {}, "ok       version     before 1.3"),
+    "another product": (healthy_but("/", answer({"detail": "Not Found"}, 404)), {}, "failed   server      this server does not know PowerContext's API"),
+    "a web page": (healthy_but("/", answer("canary")), {}, "failed   server      PowerContext does not answer as it should"),
     "whole requests": (healthy, {"recall_query": "full"}, "warning  query       a whole request finds little, on servers that search vectors, too; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY"),
-    "no search": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", json_reply(404, {"detail": "Not Found"})), {}, "ok       query       focused, in one request"),
+    "no search": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", answer({"detail": "Not Found"}, 404)), {}, "ok       query       focused, in one request"),
     "a refused search": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", error(403, "forbidden")), {}, "warning  query       recalls cannot search first, so they find less: PowerContext refuses the token"),
     "a failing recall": (healthy_but("/v1/context", error(500, "internal_error")), {}, "failed   server      PowerContext fails inside (the server answered 500)"),
     "a remote http URL": (healthy, {"base_url": "http://powercontext.example.com"}, "failed   settings    POWERCONTEXT_DEERFLOW_BASE_URL must be https://"),
@@ -120,22 +118,26 @@ BROKEN: dict[str, tuple[Script, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_set_up_is_named_with_its_remedy(name: str, diagnose: Diagnose, powercontext_scripted: StartScripted) -> None:
-    script, changes, line = BROKEN[name]
-    code, output = diagnose(**({"base_url": powercontext_scripted(script).base_url} | changes))
+def test_a_broken_set_up_is_named_with_its_remedy(name: str, diagnose: Diagnose, powercontext_http: StartHTTP) -> None:
+    choose, changes, line = BROKEN[name]
+    server = powercontext_http()
+    server.decide(None, choose)
+    code, output = diagnose(**({"base_url": server.base_url} | changes))
     assert line in output
     assert code == (1 if "failed" in output else 0)
     if line.startswith("failed"):
         assert code == 1
 
 
-def test_a_deployment_without_sign_in_fails(diagnose: Diagnose, powercontext_scripted: StartScripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deployment_without_sign_in_fails(diagnose: Diagnose, powercontext_http: StartHTTP, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEER_FLOW_AUTH_DISABLED", "1")
-    code, output = diagnose(powercontext_scripted(healthy).base_url)
+    server = powercontext_http()
+    server.decide(None, healthy)
+    code, output = diagnose(server.base_url)
     assert "failed   sign-in     DEER_FLOW_AUTH_DISABLED=1" in output
     assert code == 1
     monkeypatch.setenv("DEER_FLOW_ENV", "Production")  # where DeerFlow ignores the other
-    assert "sign-in" not in diagnose(powercontext_scripted(healthy).base_url)[1]
+    assert "sign-in" not in diagnose(server.base_url)[1]
 
 
 @pytest.mark.parametrize("name", ["refused", "black-holed connect", "hung name look-up", "stalled TLS handshake", "silent", "garbage", "64 MiB body"])
@@ -147,8 +149,9 @@ def test_a_server_that_cannot_be_reached_is_named(name: str, diagnose: Diagnose)
     assert code == 1
 
 
-def test_it_writes_nothing_to_the_server(diagnose: Diagnose, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(healthy)
+def test_it_writes_nothing_to_the_server(diagnose: Diagnose, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http()
+    server.decide(None, healthy)
     diagnose(server.base_url)
     assert [(request.method, request.path.split("/scp_")[0]) for request in server.requests] == [
         ("GET", "/health/ready"),

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, StartScripted
+from powercontext_support import OWNER, READY, BuildManager, StartBytes, StartHTTP
+from powercontext_support.byte_server import Peer, Request, always
 from powercontext_support.faults import FAULTS, hung_name_lookup
-from powercontext_support.scripted_server import Peer, Request, always, json_reply, prepared
+from powercontext_support.replies import answer, prepared
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -31,7 +32,7 @@ def test_a_request_the_server_does_not_read_ends_within_the_limit(powercontext_m
         assert time.monotonic() - started < 0.4
 
 
-def test_callers_that_wait_for_a_connection_end_within_the_limit(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+def test_callers_that_wait_for_a_connection_end_within_the_limit(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
     open_now: set[int] = set()
     most_open: list[int] = []
 
@@ -41,7 +42,7 @@ def test_callers_that_wait_for_a_connection_end_within_the_limit(powercontext_ma
         peer.connection.recv(1)  # until the client gives up
         open_now.discard(id(peer))
 
-    server = powercontext_scripted(silent)
+    server = powercontext_bytes(silent)
     manager = powercontext_manager(server.base_url, recall_timeout_seconds="1.0")
     durations: list[float] = []
 
@@ -65,8 +66,8 @@ def test_hung_name_lookups_share_one_thread(powercontext_manager: BuildManager) 
         assert threading.active_count() <= before + 1
 
 
-def test_many_threads_recall_without_a_failure(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_many_threads_recall_without_a_failure(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(always(READY))
     manager = powercontext_manager(server.base_url)
     contexts: list[str] = []
     _in_threads(64, lambda: contexts.extend(manager.get_context(OWNER, query="refund") for _ in range(50)))
@@ -74,14 +75,14 @@ def test_many_threads_recall_without_a_failure(powercontext_manager: BuildManage
     assert server.connections <= 16
 
 
-def test_the_largest_legitimate_reply_is_accepted(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+def test_the_largest_legitimate_reply_is_accepted(powercontext_manager: BuildManager, powercontext_http: StartHTTP) -> None:
     text = "\x01" * 32768
-    server = powercontext_scripted(always(json_reply(200, prepared(text))))
+    server = powercontext_http(answer(prepared(text)))
     assert powercontext_manager(server.base_url, max_bytes="32768").get_context(OWNER, query="refund") == text
 
 
-def test_new_fields_of_a_later_server_are_ignored(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(json_reply(200, prepared("text", reason=None, citations=[{"id": 1}]))))
+def test_new_fields_of_a_later_server_are_ignored(powercontext_manager: BuildManager, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(answer(prepared("text", reason=None, citations=[{"id": 1}])))
     assert powercontext_manager(server.base_url).get_context(OWNER, query="refund") == "text"
 
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, Configure, StartScripted
-from powercontext_support.scripted_server import Peer, Request, always
+from powercontext_support import OWNER, READY, Configure, StartBytes, StartHTTP
+from powercontext_support.byte_server import Peer, Request
 
 from deerflow.agents.memory import manager as contract
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
@@ -81,16 +81,16 @@ def test_the_factory_finds_the_backend_by_its_folder_name(host: Host) -> None:
 
 
 @needs_query
-def test_the_first_turn_receives_memory_as_a_message_of_the_user(host: Host, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_the_first_turn_receives_memory_as_a_message_of_the_user(host: Host, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     outbound = first_turn(host(server.base_url), "Add a refund calculation")
     assert memory_of(outbound) == ["<memory>\nRefund amounts are integer cents.\n</memory>"]
     assert len(server.requests) == 1
 
 
 @needs_query
-def test_the_second_turn_does_not_ask_again(host: Host, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_the_second_turn_does_not_ask_again(host: Host, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     config = host(server.base_url)
     state = {"messages": [*first_turn(config, "Add a refund calculation"), messages.AIMessage("Done."), messages.HumanMessage("Test it.", id="m-2")]}
     runtime = SimpleNamespace(context={"user_id": OWNER})
@@ -99,11 +99,11 @@ def test_the_second_turn_does_not_ask_again(host: Host, powercontext_scripted: S
 
 
 @needs_query
-def test_fail_closed_stops_the_run_within_the_hosts_five_seconds(host: Host, powercontext_scripted: StartScripted) -> None:
+def test_fail_closed_stops_the_run_within_the_hosts_five_seconds(host: Host, powercontext_bytes: StartBytes) -> None:
     def silent(request: Request, peer: Peer) -> None:
         peer.hang()
 
-    config = host(powercontext_scripted(silent).base_url, "{failure_policy: {read: fail_closed}}", recall_timeout_seconds="1.0")
+    config = host(powercontext_bytes(silent).base_url, "{failure_policy: {read: fail_closed}}", recall_timeout_seconds="1.0")
     started = time.monotonic()
     with pytest.raises(contract.MemoryManagerError):
         first_turn(config, "Add a refund calculation")
@@ -111,19 +111,19 @@ def test_fail_closed_stops_the_run_within_the_hosts_five_seconds(host: Host, pow
 
 
 @pytest.mark.skipif(FORWARDS_QUERY, reason="this DeerFlow forwards the query")
-def test_a_host_that_forwards_no_query_gets_no_memory_and_is_told_why(host: Host, powercontext_scripted: StartScripted, caplog: pytest.LogCaptureFixture) -> None:
-    server = powercontext_scripted(always(READY))
+def test_a_host_that_forwards_no_query_gets_no_memory_and_is_told_why(host: Host, powercontext_http: StartHTTP, caplog: pytest.LogCaptureFixture) -> None:
+    server = powercontext_http(READY)
     with caplog.at_level(logging.INFO):
         assert memory_of(first_turn(host(server.base_url), "Add a refund calculation")) == []
     assert "Recall needs a DeerFlow that forwards the user's request" in caplog.text
-    assert server.connections == 0
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("user_id", [None, "", "default", "u-2"])
-def test_a_missing_identity_becomes_default_and_recalls_nothing(user_id: str | None, host: Host, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(always(READY))
+def test_a_missing_identity_becomes_default_and_recalls_nothing(user_id: str | None, host: Host, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(READY)
     assert memory_of(first_turn(host(server.base_url), "Add a refund calculation", user_id)) == []
-    assert server.connections == 0
+    assert server.requests == []
 
 
 def test_a_server_that_is_down_does_not_stop_a_run(host: Host) -> None:
@@ -132,10 +132,10 @@ def test_a_server_that_is_down_does_not_stop_a_run(host: Host) -> None:
     assert memory_of(outbound) == []
 
 
-def test_turns_and_compaction_send_nothing(host: Host, powercontext_scripted: StartScripted) -> None:
+def test_turns_and_compaction_send_nothing(host: Host, powercontext_http: StartHTTP) -> None:
     memory_middleware = pytest.importorskip("deerflow.agents.middlewares.memory_middleware")
     hook = pytest.importorskip("deerflow.agents.memory.summarization_hook")
-    server = powercontext_scripted(always(READY))
+    server = powercontext_http(READY)
     config = host(server.base_url)
     transcript = [messages.HumanMessage("Remember my address.", id="m-1"), messages.AIMessage("Noted.", id="m-2")]
     runtime = SimpleNamespace(context={"user_id": OWNER, "thread_id": "t-1"})
@@ -147,7 +147,7 @@ def test_turns_and_compaction_send_nothing(host: Host, powercontext_scripted: St
         hook.memory_flush_hook(event)
     else:
         asyncio.run(flush(event))
-    assert server.connections == 0
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/memory"), ("GET", "/api/memory/export"), ("DELETE", "/api/memory"), ("POST", "/api/memory/reload")])

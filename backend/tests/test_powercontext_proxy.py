@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted, binding
-from powercontext_support.scripted_server import Peer, Request, always, reply
+from powercontext_support import OWNER, READY, BuildManager, Configure, StartBytes, StartHTTP, binding
+from powercontext_support.byte_server import Peer, Request
+from powercontext_support.replies import Reply
 
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
@@ -27,23 +28,23 @@ REMOTE = "https://powercontext.example.com"
 def test_this_machine_is_never_reached_through_a_proxy(
     variable: str,
     powercontext_manager: BuildManager,
-    powercontext_scripted: StartScripted,
+    powercontext_http: StartHTTP,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    server, proxy = powercontext_scripted(always(READY)), powercontext_scripted(always(READY))
+    server, proxy = powercontext_http(READY), powercontext_http(READY)
     monkeypatch.setenv(variable, proxy.base_url)
     assert powercontext_manager(server.base_url).get_context(OWNER, query="refund") != ""
-    assert (server.connections, proxy.connections) == (1, 0)
+    assert (len(server.requests), len(proxy.requests)) == (1, 0)
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY", "https_proxy"])
 def test_another_machine_is_reached_through_the_proxy(
     variable: str,
     powercontext_environment: Configure,
-    powercontext_scripted: StartScripted,
+    powercontext_http: StartHTTP,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    proxy = powercontext_scripted(always(reply(407, b"")))
+    proxy = powercontext_http(Reply(407, b""))
     monkeypatch.setenv(variable, proxy.base_url.replace("http://", "http://user:pass@"))
     powercontext_environment(base_url=REMOTE)
     client = PowerContextClient(load_settings())
@@ -57,11 +58,11 @@ def test_another_machine_is_reached_through_the_proxy(
     assert caught.value.may_have_been_sent is False
 
 
-def test_a_proxy_that_never_answers_ends_within_the_limit_and_nothing_was_sent(powercontext_environment: Configure, powercontext_scripted: StartScripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_never_answers_ends_within_the_limit_and_nothing_was_sent(powercontext_environment: Configure, powercontext_bytes: StartBytes, monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(request: Request, peer: Peer) -> None:
         peer.hang()
 
-    monkeypatch.setenv("HTTPS_PROXY", powercontext_scripted(silent).base_url)
+    monkeypatch.setenv("HTTPS_PROXY", powercontext_bytes(silent).base_url)
     powercontext_environment(base_url=REMOTE)
     client = PowerContextClient(load_settings())
     started = time.monotonic()
@@ -72,11 +73,11 @@ def test_a_proxy_that_never_answers_ends_within_the_limit_and_nothing_was_sent(p
     client.close()
 
 
-def test_a_tunnel_whose_handshake_fails_does_not_block_the_next_recall(powercontext_manager: BuildManager, powercontext_scripted: StartScripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tunnel_whose_handshake_fails_does_not_block_the_next_recall(powercontext_manager: BuildManager, powercontext_bytes: StartBytes, monkeypatch: pytest.MonkeyPatch) -> None:
     def open_and_hang_up(request: Request, peer: Peer) -> None:
         peer.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
 
-    proxy = powercontext_scripted(open_and_hang_up)
+    proxy = powercontext_bytes(open_and_hang_up)
     monkeypatch.setenv("HTTPS_PROXY", proxy.base_url)
     manager = powercontext_manager(REMOTE, recall_timeout_seconds="1.0")
     started = time.monotonic()

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, Configure, StartScripted
+from powercontext_support import OWNER, Configure, StartBytes, StartHTTP
+from powercontext_support.byte_server import Peer, Request
 from powercontext_support.real_server import RealServer
-from powercontext_support.scripted_server import Peer, Request, always, json_reply
+from powercontext_support.replies import SEARCH, Reply, answer, error, found, record, remembered
 
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
 from deerflow.agents.memory.backends.powercontext.remember_tool import install
@@ -29,14 +30,14 @@ USE = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
 NAME = "ext_powercontext_remember_6d79c933d297"
 TEXT = "Order service convention: refund amounts are integer cents."
 SERVER_TEXT = "canary-of-the-server"
-RECORD = {"artifact": {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}, "kind": "convention", "text": TEXT, "state": "active"}
+RECORD = record(TEXT, "convention")
 
 LoadTool = Callable[..., Any]
 
 
-def answer(request: Request, peer: Peer) -> bytes:
+def storing(request: Request, peer: Peer | None = None) -> Reply:
     """Find nothing and store everything."""
-    return json_reply(200, {"hits": []} if request.path == "/v1/memory/search" else {"changed": True, "records": [RECORD]})
+    return answer(found()) if request.path == SEARCH else answer(remembered(RECORD))
 
 
 @pytest.fixture
@@ -73,11 +74,11 @@ def test_a_save_on_a_real_server_is_saved_then_already_saved(load_tool: LoadTool
 
 
 @pytest.mark.parametrize("context", [{}, {"user_id": ""}, {"user_id": "default"}, {"user_id": "u-2"}, {"user_id": f" {OWNER}"}])
-def test_anyone_but_the_owner_saves_nothing_and_causes_no_request(context: dict[str, str], load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(answer)
+def test_anyone_but_the_owner_saves_nothing_and_causes_no_request(context: dict[str, str], load_tool: LoadTool, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(answer(found()))
     message = call(load_tool(server.base_url), context)
     assert (message.status, message.content) == ("error", "Not saved: this memory belongs to another user.")
-    assert server.connections == 0
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -94,11 +95,11 @@ def test_anyone_but_the_owner_saves_nothing_and_causes_no_request(context: dict[
         ({"text": TEXT, "kind": "fact", "scope_id": "x"}, "give text and kind, and nothing else."),
     ],
 )
-def test_wrong_arguments_are_refused_with_the_reason_and_without_a_request(arguments: dict[str, Any], sentence: str, load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(answer)
+def test_wrong_arguments_are_refused_with_the_reason_and_without_a_request(arguments: dict[str, Any], sentence: str, load_tool: LoadTool, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(answer(found()))
     message = call(load_tool(server.base_url), **arguments)
     assert (message.status, message.content) == ("error", f"Not saved: {sentence}")
-    assert server.connections == 0
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -112,28 +113,24 @@ def test_wrong_arguments_are_refused_with_the_reason_and_without_a_request(argum
         ("half \ud83d", "the text has half a character in it (a lone surrogate); write it again."),
     ],
 )
-def test_a_text_that_cannot_be_saved_is_explained(text: str, sentence: str, load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(answer)
+def test_a_text_that_cannot_be_saved_is_explained(text: str, sentence: str, load_tool: LoadTool, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(answer(found()))
     message = call(load_tool(server.base_url), text=text, kind="fact")
     assert (message.status, message.content) == ("error", f"Not saved: {sentence}")
-    assert server.connections == 0
-
-
-def refused(status: int, code: str) -> Any:
-    return always(json_reply(status, {"error": {"code": code, "message": SERVER_TEXT, "details": None}}))
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
-    ("script", "sentence"),
+    ("reply", "sentence"),
     [
-        (refused(401, "unauthorized"), "the memory server refuses the access token; the operator has to check it."),
-        (refused(404, "scope_not_found"), "the memory server does not have the configured Scope; the operator has to check it."),
-        (refused(422, "invalid_request"), "the memory server does not accept it; the operator finds the reason in the log."),
-        (refused(503, "server_overloaded"), "the memory server is overloaded; it can be tried again in a moment."),
+        (error(401, "unauthorized"), "the memory server refuses the access token; the operator has to check it."),
+        (error(404, "scope_not_found"), "the memory server does not have the configured Scope; the operator has to check it."),
+        (error(422, "invalid_request"), "the memory server does not accept it; the operator finds the reason in the log."),
+        (error(503, "server_overloaded"), "the memory server is overloaded; it can be tried again in a moment."),
     ],
 )
-def test_a_refusal_is_one_plain_sentence(script: Any, sentence: str, load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
-    message = call(load_tool(powercontext_scripted(script).base_url))
+def test_a_refusal_is_one_plain_sentence(reply: Reply, sentence: str, load_tool: LoadTool, powercontext_http: StartHTTP) -> None:
+    message = call(load_tool(powercontext_http(reply).base_url))
     assert (message.status, message.content) == ("error", f"Not saved: {sentence}")
 
 
@@ -142,8 +139,8 @@ def test_a_server_that_is_not_there_is_one_plain_sentence(load_tool: LoadTool) -
     assert message.content == "Not saved: the memory server cannot be reached; it can be tried again later."
 
 
-def test_a_lost_reply_is_unknown_and_asks_not_to_try_again(load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(lambda request, peer: None if request.path.endswith("remember") else answer(request, peer))
+def test_a_lost_reply_is_unknown_and_asks_not_to_try_again(load_tool: LoadTool, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(lambda request, peer: None if request.path.endswith("remember") else storing(request, peer))
     message = call(load_tool(server.base_url))
     assert message.status == "success"
     assert json.loads(message.content) == {
@@ -163,15 +160,15 @@ async def cancel_when(begun: threading.Event, tool: Any) -> None:
         await save
 
 
-def test_a_save_cancelled_before_its_write_writes_nothing_and_claims_nothing(load_tool: LoadTool, powercontext_scripted: StartScripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_save_cancelled_before_its_write_writes_nothing_and_claims_nothing(load_tool: LoadTool, powercontext_bytes: StartBytes, caplog: pytest.LogCaptureFixture) -> None:
     looked_up, cancelled = threading.Event(), threading.Event()
 
-    def find_late(request: Request, peer: Peer) -> bytes:
+    def find_late(request: Request, peer: Peer) -> Reply:
         looked_up.set()
         cancelled.wait(20)
-        return answer(request, peer)
+        return storing(request, peer)
 
-    server = powercontext_scripted(find_late)
+    server = powercontext_bytes(find_late)
     with caplog.at_level(logging.DEBUG):
         asyncio.run(cancel_when(looked_up, load_tool(server.base_url)))
         cancelled.set()
@@ -180,16 +177,16 @@ def test_a_save_cancelled_before_its_write_writes_nothing_and_claims_nothing(loa
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-def test_a_save_cancelled_during_a_write_that_never_ends_is_logged_as_unknown(load_tool: LoadTool, powercontext_scripted: StartScripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_save_cancelled_during_a_write_that_never_ends_is_logged_as_unknown(load_tool: LoadTool, powercontext_bytes: StartBytes, caplog: pytest.LogCaptureFixture) -> None:
     written = threading.Event()
 
-    def hang_in_write(request: Request, peer: Peer) -> bytes | None:
+    def hang_in_write(request: Request, peer: Peer) -> Reply | None:
         if request.path == "/v1/memory/remember":
             written.set()
             peer.hang()
-        return answer(request, peer)
+        return storing(request, peer)
 
-    server = powercontext_scripted(hang_in_write)
+    server = powercontext_bytes(hang_in_write)
     asyncio.run(cancel_when(written, load_tool(server.base_url, remember_timeout_seconds="0.5")))
     wait_for_log(caplog, "A save was cancelled after its write had begun; whether it is stored is unknown.")
     assert [request.path for request in server.requests] == ["/v1/memory/search", "/v1/memory/remember"]
@@ -202,8 +199,8 @@ def wait_for_log(caplog: pytest.LogCaptureFixture, line: str) -> None:
         time.sleep(0.01)
 
 
-def test_eight_stuck_saves_cost_a_stranger_on_the_hosts_pool_nothing(load_tool: LoadTool, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(lambda request, peer: peer.hang())
+def test_eight_stuck_saves_cost_a_stranger_on_the_hosts_pool_nothing(load_tool: LoadTool, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(lambda request, peer: peer.hang())
     tool = load_tool(server.base_url)
 
     async def stranger() -> tuple[str, list[bool]]:
@@ -238,7 +235,7 @@ def test_a_host_without_plugin_tools_is_one_clear_error(registry: Any, powercont
         install(registry, {})
 
 
-def test_settings_in_the_plugins_yaml_are_refused(powercontext_environment: Configure) -> None:
+def test_settings_in_the_plugins_yaml_are_error(powercontext_environment: Configure) -> None:
     with pytest.raises(PowerContextConfigurationError, match="must be empty") as caught:
         install(plugins.Registry(), {"scope_id": "scp_secret"})
     assert "scp_secret" not in str(caught.value)

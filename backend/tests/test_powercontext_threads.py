@@ -16,8 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, SCOPE, TOKEN, BuildManager, StartScripted
-from powercontext_support.scripted_server import Peer, Request, json_reply
+from powercontext_support import OWNER, SCOPE, TOKEN, BuildManager, StartBytes
+from powercontext_support.byte_server import Peer, Request, Script
+from powercontext_support.replies import Reply, answer, error
 
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextBusyError, PowerContextCancelledError
@@ -256,17 +257,17 @@ def exit_of(base_url: str, seconds: float = 1.0) -> tuple[list[str], float]:
         return lines, time.monotonic() - exits
 
 
-def hang_at(path: str) -> Callable[[Request, Peer], bytes | None]:
-    def script(request: Request, peer: Peer) -> bytes | None:
+def hang_at(path: str) -> Script:
+    def script(request: Request, peer: Peer) -> Reply:
         if request.path.endswith(path):
             peer.hang()
-        return json_reply(200, {"hits": []})
+        return answer({"hits": []})
 
     return script
 
 
-def test_an_exit_during_a_stuck_write_waits_for_two_seconds_at_most_and_says_that_the_save_is_unknown(powercontext_scripted: StartScripted) -> None:
-    lines, seconds = exit_of(powercontext_scripted(hang_at("remember")).base_url)
+def test_an_exit_during_a_stuck_write_waits_for_two_seconds_at_most_and_says_that_the_save_is_unknown(powercontext_bytes: StartBytes) -> None:
+    lines, seconds = exit_of(powercontext_bytes(hang_at("remember")).base_url)
     assert len(lines) == 2
     assert lines[0] == "exits"
     assert lines[1].startswith("The process ended")
@@ -274,16 +275,16 @@ def test_an_exit_during_a_stuck_write_waits_for_two_seconds_at_most_and_says_tha
     assert seconds < 6  # 9 s is the step's own limit
 
 
-def test_an_exit_during_a_stuck_look_up_writes_nothing_and_claims_nothing(powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(hang_at("search"))
+def test_an_exit_during_a_stuck_look_up_writes_nothing_and_claims_nothing(powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(hang_at("search"))
     lines, seconds = exit_of(server.base_url)
     assert lines == ["exits"]
     assert seconds < 6
     assert [request.path for request in server.requests] == ["/v1/memory/search"]
 
 
-def test_an_exit_with_idle_threads_waits_for_none(powercontext_scripted: StartScripted) -> None:
-    refused = json_reply(401, {"error": {"code": "unauthorized", "message": "x", "details": None}})
-    lines, seconds = exit_of(powercontext_scripted(lambda request, peer: refused).base_url)
+def test_an_exit_with_idle_threads_waits_for_none(powercontext_bytes: StartBytes) -> None:
+    refused = error(401, "unauthorized")
+    lines, seconds = exit_of(powercontext_bytes(lambda request, peer: refused).base_url)
     assert lines == ["exits"]
     assert seconds < 6  # an idle thread stays for ten

@@ -7,8 +7,7 @@ import logging
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, Configure, StartScripted
-from powercontext_support.scripted_server import always
+from powercontext_support import OWNER, READY, Configure, StartHTTP
 
 from deerflow.agents.memory import manager as contract
 from deerflow.agents.memory.backends.powercontext import MANAGER_CLASS
@@ -34,9 +33,9 @@ def errors(log: pytest.LogCaptureFixture) -> list[str]:
     ids=str,
 )
 def test_a_wrong_setting_is_logged_once_and_costs_nobody_a_run(
-    changes: dict[str, Any], backend_config: dict[str, Any], named: str, powercontext_environment: Configure, powercontext_scripted: StartScripted, caplog: pytest.LogCaptureFixture
+    changes: dict[str, Any], backend_config: dict[str, Any], named: str, powercontext_environment: Configure, powercontext_http: StartHTTP, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = powercontext_scripted(always(READY))
+    server = powercontext_http(READY)
     powercontext_environment(**{"base_url": server.base_url} | changes)
     manager = MANAGER_CLASS.from_config(backend_config)
     for user in (OWNER, "u-2", "default", None):
@@ -53,7 +52,7 @@ def test_a_wrong_setting_is_logged_once_and_costs_nobody_a_run(
     assert "Until then there is no memory, and runs go on without it." in error
     assert "secret-value" not in error
     assert "quoted" not in error
-    assert server.connections == 0
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("policy", [{"read": "fail_closed"}, {"read": "fail-closed"}, "fail_closed"], ids=str)

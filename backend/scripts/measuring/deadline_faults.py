@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import parts  # noqa: F401 - puts powercontext_support on the path
+from powercontext_support.byte_server import ByteServer, Peer, Request, Script
 from powercontext_support.faults import FAULTS, Fault
-from powercontext_support.scripted_server import Peer, Request, Script, ScriptedServer
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def _direct(fault: Fault) -> Callable[[], AbstractContextManager[Place]]:
 def _scripted(script: Script) -> Callable[[], AbstractContextManager[Place]]:
     @contextmanager
     def placed() -> Iterator[Place]:
-        with ScriptedServer(script) as server:
+        with ByteServer(script) as server:
             yield Place(server.base_url)
 
     return placed
@@ -41,7 +41,7 @@ def _scripted(script: Script) -> Callable[[], AbstractContextManager[Place]]:
 def _behind_proxy(script: Script) -> Callable[[], AbstractContextManager[Place]]:
     @contextmanager
     def placed() -> Iterator[Place]:
-        with ScriptedServer(script) as proxy:
+        with ByteServer(script) as proxy:
             yield Place("https://powercontext.example.com", proxy.base_url)
 
     return placed

@@ -12,10 +12,12 @@ import threading
 
 import parts  # noqa: F401 - puts powercontext_support on the path
 from powercontext_support import READY
-from powercontext_support.faults import SCRIPTS
-from powercontext_support.scripted_server import Peer, Request, ScriptedServer
+from powercontext_support.byte_server import ByteServer, Peer, Request, always
+from powercontext_support.faults import REPLIES, SCRIPTS
+from powercontext_support.replies import Reply
 
 HELD_SECONDS = 0.3
+FAULTS = SCRIPTS | {name: always(reply) for name, reply in REPLIES.items()}
 # Of each hundred requests. About half of the slow ones come within the client's limit of 0.2 s.
 SHARES = {"good": 85, "slow": 4, "cut": 2, "reset": 2, "garbage": 2, "500": 2, "closed after request": 1, "not JSON": 1, "gzip": 1}
 
@@ -26,9 +28,9 @@ class Schedule:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._lock = threading.Lock()
-        self.server = ScriptedServer(self.answer)
+        self.server = ByteServer(self.answer)
 
-    def answer(self, request: Request, peer: Peer) -> bytes | None:
+    def answer(self, request: Request, peer: Peer) -> bytes | Reply | None:
         """Do to ``request`` what its turn says."""
         if request.path.startswith("/held/"):
             peer.stopping.wait(HELD_SECONDS)
@@ -39,7 +41,7 @@ class Schedule:
             delay_seconds = self._random.uniform(0.05, 0.4)
         if fate == "slow":
             peer.stopping.wait(delay_seconds)
-        return READY if fate in ("good", "slow") else SCRIPTS[fate](request, peer)
+        return READY if fate in ("good", "slow") else FAULTS[fate](request, peer)
 
 
 def main() -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from parts import backend
 from powercontext_support import OWNER
-from powercontext_support.scripted_server import Peer, Request, ScriptedServer, reply
+from powercontext_support.byte_server import ByteServer, Peer, Request
+from powercontext_support.replies import Reply
 
 from deerflow.agents.memory.backends.powercontext.config import VARIABLES, load_settings, reset_settings
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError, PowerContextResponseError
@@ -87,9 +88,9 @@ def fuzz_the_wire(bodies: list[bytes], count: int, chance: random.Random) -> Cou
     tally: Counter[str] = Counter()
 
     def answer(_request: Request, peer: Peer) -> None:
-        peer.send(mutate(reply(200, chance.choice(bodies)), chance))
+        peer.send(mutate(Reply(200, chance.choice(bodies)).raw(), chance))
 
-    with ScriptedServer(answer) as server, backend(server.base_url, recall_timeout_seconds="0.3") as (manager, *_):
+    with ByteServer(answer) as server, backend(server.base_url, recall_timeout_seconds="0.3") as (manager, *_):
         for _ in range(count):
             started = time.monotonic()
             context = manager.get_context(OWNER, query="refund")

@@ -7,9 +7,9 @@ import sqlite3
 import threading
 from collections.abc import Callable
 
+from powercontext_support.byte_server import Request
 from powercontext_support.real_server import RealServer
 from powercontext_support.relay import Passage
-from powercontext_support.scripted_server import Request
 
 
 class Troubles:

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, SCOPE, BuildManager, StartScripted
-from powercontext_support.scripted_server import Peer, Request, json_reply
+from powercontext_support import OWNER, READY, SCOPE, BuildManager, StartHTTP
+from powercontext_support.replies import Reply, answer, record, remembered
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -26,8 +26,8 @@ def gate() -> Iterator[AbstractContextManager[Any]]:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the gate leaves the socket it stopped open
-def test_the_gate_finds_a_blocking_call(gate: AbstractContextManager[Any], powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    manager = powercontext_manager(powercontext_scripted(lambda request, peer: READY).base_url, {"failure_policy": {"read": "fail_closed"}})
+def test_the_gate_finds_a_blocking_call(gate: AbstractContextManager[Any], powercontext_manager: BuildManager, powercontext_http: StartHTTP) -> None:
+    manager = powercontext_manager(powercontext_http(READY).base_url, {"failure_policy": {"read": "fail_closed"}})
 
     async def block() -> str:
         return manager.get_context(OWNER, query="refund")
@@ -36,8 +36,8 @@ def test_the_gate_finds_a_blocking_call(gate: AbstractContextManager[Any], power
         asyncio.run(block())
 
 
-def test_async_recall_and_add_do_not_block(gate: AbstractContextManager[Any], powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    manager = powercontext_manager(powercontext_scripted(lambda request, peer: READY).base_url)
+def test_async_recall_and_add_do_not_block(gate: AbstractContextManager[Any], powercontext_manager: BuildManager, powercontext_http: StartHTTP) -> None:
+    manager = powercontext_manager(powercontext_http(READY).base_url)
 
     async def use() -> str:
         await manager.aadd("t-1", [], user_id=OWNER)
@@ -48,24 +48,25 @@ def test_async_recall_and_add_do_not_block(gate: AbstractContextManager[Any], po
         assert asyncio.run(use()) == "Refund amounts are integer cents."
 
 
-def test_no_tool_blocks(gate: AbstractContextManager[Any], powercontext_environment: Any, powercontext_scripted: StartScripted) -> None:
+def test_no_tool_blocks(gate: AbstractContextManager[Any], powercontext_environment: Any, powercontext_http: StartHTTP) -> None:
     plugins = pytest.importorskip("deerflow_extension_api.plugins", reason="this DeerFlow has no plugin tools")
     auth = pytest.importorskip("deerflow_extension_api.auth")
     from deerflow.agents.memory.backends.powercontext.remember_tool import install
 
     citation: dict[str, Any] = {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}
 
-    def answer(request: Request, peer: Peer) -> bytes:
+    def choose(request: Any) -> Reply:
         if request.path.endswith("/state"):
-            return json_reply(200, {"artifact": citation, "state": "active", "state_version": 0})
+            return answer({"artifact": citation, "state": "active", "state_version": 0})
         if request.path.endswith("/lifecycle"):
-            return json_reply(200, {"changed": True, "records": [{"artifact": citation, "state": "forgotten", "state_version": 1}]})
+            return answer({"changed": True, "records": [{"artifact": citation, "state": "forgotten", "state_version": 1}]})
         if "/revisions/" in request.path or request.method == "PUT":
             revision = {"revision": 2, "content": {"kind": "fact", "text": "New."}} if request.method == "PUT" else {"content": {"kind": "fact", "text": "Old."}}
-            return json_reply(200, {"scope_id": SCOPE} | citation | revision)
-        record = {"artifact": citation, "kind": "fact", "text": "x", "state": "active"}
-        return json_reply(200, {"hits": [], "results": []} if request.path.endswith("search") else {"changed": True, "records": [record]})
+            return answer({"scope_id": SCOPE} | citation | revision)
+        return answer({"hits": [], "results": []} if request.path.endswith("search") else remembered(record("The gate stays shut.")))
 
+    server = powercontext_http()
+    server.decide(None, choose)
     contributions: list[Any] = []
 
     class Registry:
@@ -73,7 +74,7 @@ def test_no_tool_blocks(gate: AbstractContextManager[Any], powercontext_environm
             contributions.append(contribution)
             return True
 
-    powercontext_environment(base_url=powercontext_scripted(answer).base_url)
+    powercontext_environment(base_url=server.base_url)
     install(Registry(), {})
     tools = {tool.name: tool for tool in contributions[0].tools}
     context = plugins.ToolContext(principal=auth.ExtensionPrincipal(user_id=OWNER), settings={}, thread_id="t-1")

@@ -6,13 +6,13 @@ Which server a test uses:
 * ``powercontext_http``, pytest-httpserver, for a reply, a status, a header, a request count, or TLS::
 
       def test_…(powercontext_http: StartHTTP, …) -> None:
-          server = powercontext_http()  # powercontext_http(tls=True) with the certificate of powercontext_ca
+          server = powercontext_http()  # powercontext_http(READY) answers everything with it; tls=True: see powercontext_ca
           server.answer(PREPARE, error(503, "server_overloaded"), answer(prepared("Refunds are in cents.")))
           …
           assert [request.json["query"] for request in server.requests_to(PREPARE)] == ["refund", "refund"]
 
   The replies are in ``replies``: ``answer``, ``error``, ``captured``, ``prepared``, ``record``, ``remembered``, ``found``;
-* ``powercontext_scripted``, the byte server, where bytes, timing or closing are the subject.
+* ``powercontext_bytes``, the byte server, where bytes, timing or closing are the subject.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManag
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.people import Binding
 
-from .scripted_server import ScriptedServer, json_reply, prepared
+from .byte_server import ByteServer
+from .replies import answer, prepared
 
 if TYPE_CHECKING:
     from .http_server import HTTPPowerContext
@@ -33,11 +34,11 @@ OWNER = "0b6a2d0e-9d7f-4c55-8f0e-2f6a1c9d7e40"
 SCOPE = "scp_4bn20avma1vbh7fc0rxawgxq24"
 TOKEN = "t0ken-of-the-tests"
 
-READY = json_reply(200, prepared("Refund amounts are integer cents."))
+READY = answer(prepared("Refund amounts are integer cents."))
 
 BuildManager = Callable[..., PowerContextMemoryManager]
 StartHTTP = Callable[..., "HTTPPowerContext"]
-StartScripted = Callable[..., ScriptedServer]
+StartBytes = Callable[..., ByteServer]
 Configure = Callable[..., None]
 
 

@@ -1,4 +1,7 @@
-"""Everything a server, or the way to it, has been seen doing wrong, each as a context that yields the base URL to call."""
+"""Everything a server, or the way to it, has been seen doing wrong, each as a context that yields the base URL to call.
+
+What is a whole reply is one of ``REPLIES``, what is not is one of ``SCRIPTS``; ``FAULTS`` has both, and the ways that lead nowhere.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from .scripted_server import Peer, Request, Script, ScriptedServer, always, json_reply, prepared, reply
+import pytest
+
+from .byte_server import ByteServer, Peer, Request, Script, always
+from .replies import Reply, answer, error, prepared
 
 Fault = Callable[[], AbstractContextManager[str]]
 
@@ -61,10 +67,6 @@ def _closed_after_request(request: Request, peer: Peer) -> None:
     return None
 
 
-def _status(status: int, code: str) -> Script:
-    return always(json_reply(status, {"error": {"code": code, "message": "Server text.", "details": None}}))
-
-
 SCRIPTS: dict[str, Script] = {
     "silent": _silent,
     "dripped headers": _dripped_headers,
@@ -76,35 +78,53 @@ SCRIPTS: dict[str, Script] = {
     "cut": _cut,
     "reset": _reset,
     "closed after request": _closed_after_request,
-    "redirect": always(reply(307, b"", "Location: /v1/context/prepare")),
-    "gzip": always(reply(200, gzip.compress(_READY), "Content-Encoding: gzip")),
-    "bad UTF-8": always(reply(200, _READY.replace(b"Refund", b"Ref\xffnd"))),
-    "lone surrogate": always(reply(200, _READY.replace(b"Refund", rb"Ref\ud800"))),
-    "not JSON": always(reply(200, b"<html>Welcome</html>")),
-    "deep JSON": always(reply(200, b"[" * 100_000)),
-    "array": always(json_reply(200, [prepared("x")])),
-    "wrong schema": always(json_reply(200, prepared("x", schema="powercontext.prepared-context.v2"))),
-    "wrong type": always(json_reply(200, prepared("x") | {"content": ["x"]})),
-    "unknown status": always(json_reply(200, prepared("x", status="partial"))),
-    "ready without text": always(json_reply(200, prepared(None, status="ready"))),
-    "over budget": always(json_reply(200, prepared("x" * 8001))),
-    "wrong byte count": always(json_reply(200, prepared("退款", content_bytes=2))),
-    "401": _status(401, "unauthorized"),
-    "403": _status(403, "forbidden"),
-    "404 no such Scope": _status(404, "scope_not_found"),
-    "404 no such route": always(json_reply(404, {"detail": "Not Found"})),
-    "422": _status(422, "invalid_request"),
-    "429": _status(429, "capacity_exceeded"),
-    "500": _status(500, "internal_error"),
-    "502": always(reply(502, b"<html>Bad Gateway</html>")),
-    "503": _status(503, "server_overloaded"),
+}
+
+REPLIES: dict[str, Reply] = {
+    "redirect": Reply(307, b"", {"Location": "/v1/context/prepare"}),
+    "gzip": Reply(200, gzip.compress(_READY), {"Content-Encoding": "gzip"}),
+    "bad UTF-8": Reply(200, _READY.replace(b"Refund", b"Ref\xffnd")),
+    "lone surrogate": Reply(200, _READY.replace(b"Refund", rb"Ref\ud800")),
+    "not JSON": Reply(200, b"<html>Welcome</html>"),
+    "deep JSON": Reply(200, b"[" * 100_000),
+    "array": answer([prepared("x")]),
+    "wrong schema": answer(prepared("x", schema="powercontext.prepared-context.v2")),
+    "wrong type": answer(prepared("x") | {"content": ["x"]}),
+    "unknown status": answer(prepared("x", status="partial")),
+    "ready without text": answer(prepared(None, status="ready")),
+    "over budget": answer(prepared("x" * 8001)),
+    "wrong byte count": answer(prepared("退款", content_bytes=2)),
+    "401": error(401, "unauthorized"),
+    "403": error(403, "forbidden"),
+    "404 no such Scope": error(404, "scope_not_found"),
+    "404 no such route": answer({"detail": "Not Found"}, 404),
+    "422": error(422, "invalid_request"),
+    "429": error(429, "capacity_exceeded"),
+    "500": error(500, "internal_error"),
+    "502": Reply(502, b"<html>Bad Gateway</html>"),
+    "503": error(503, "server_overloaded"),
 }
 
 
 def _scripted(script: Script) -> Fault:
     @contextmanager
     def fault() -> Iterator[str]:
-        with ScriptedServer(script) as server:
+        with ByteServer(script) as server:
+            yield server.base_url
+
+    return fault
+
+
+def answering(*replies: Reply) -> Fault:
+    """Return the fault of a server that answers every request with ``replies`` in turn, with the last one from then on."""
+
+    @contextmanager
+    def fault() -> Iterator[str]:
+        pytest.importorskip("pytest_httpserver")
+        from .http_server import HTTPPowerContext
+
+        with HTTPPowerContext() as server:
+            server.answer(None, *replies)
             yield server.base_url
 
     return fault
@@ -156,8 +176,15 @@ def _stalled_handshake() -> Iterator[str]:
 
 FAULTS: dict[str, Fault] = {
     **{name: _scripted(script) for name, script in SCRIPTS.items()},
+    **{name: answering(reply) for name, reply in REPLIES.items()},
     "refused": _refused,
     "black-holed connect": _black_hole,
     "hung name look-up": hung_name_lookup,
     "stalled TLS handshake": _stalled_handshake,
 }
+
+UNENDING = {
+    "silent", "dripped headers", "dripped body", "endless body", "endless interim replies",
+    "black-holed connect", "hung name look-up", "stalled TLS handshake",
+}  # fmt: skip
+"""Those that only the caller's own limit ends."""

@@ -13,9 +13,10 @@ import pytest
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.config import reset_settings
 
-from . import OWNER, SCOPE, TOKEN, BuildManager, Configure, StartHTTP, StartScripted
+from . import OWNER, SCOPE, TOKEN, BuildManager, Configure, StartBytes, StartHTTP
+from .byte_server import ByteServer, Script
 from .real_server import PrincipalServer, RealServer, find_executable
-from .scripted_server import Script, ScriptedServer
+from .replies import Reply
 
 if TYPE_CHECKING:
     from .http_server import HTTPPowerContext
@@ -94,19 +95,24 @@ def powercontext_ca(powercontext_authority: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def powercontext_http(request: pytest.FixtureRequest) -> Iterator[StartHTTP]:
-    """Return a function that starts an HTTP server; ``tls=True`` for one with a certificate of ``powercontext_ca``."""
+    """Return a function that starts an HTTP server, which answers all requests with the replies it is given, if any.
+
+    ``tls=True`` is for one with a certificate of ``powercontext_ca``.
+    """
     pytest.importorskip("pytest_httpserver")
     from .http_server import HTTPPowerContext
 
     started: list[HTTPPowerContext] = []
 
-    def start(*, tls: bool = False) -> HTTPPowerContext:
+    def start(*replies: Reply, tls: bool = False) -> HTTPPowerContext:
         context = None
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             request.getfixturevalue("powercontext_authority").issue_cert("127.0.0.1").configure_cert(context)
         started.append(HTTPPowerContext(context))
         started[-1].start()
+        if replies:
+            started[-1].answer(None, *replies)
         return started[-1]
 
     yield start
@@ -117,12 +123,12 @@ def powercontext_http(request: pytest.FixtureRequest) -> Iterator[StartHTTP]:
 
 
 @pytest.fixture
-def powercontext_scripted() -> Iterator[StartScripted]:
-    """Return a function that starts a scripted server."""
-    started: list[ScriptedServer] = []
+def powercontext_bytes() -> Iterator[StartBytes]:
+    """Return a function that starts a byte server."""
+    started: list[ByteServer] = []
 
-    def start(script: Script) -> ScriptedServer:
-        server = ScriptedServer(script)
+    def start(script: Script) -> ByteServer:
+        server = ByteServer(script)
         server.__enter__()
         started.append(server)
         return server

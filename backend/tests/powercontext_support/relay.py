@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import httpx
 
-from .scripted_server import REQUEST_ID, Peer, Request, ScriptedServer, reply
+from .byte_server import ByteServer, Peer, Request
+from .replies import REQUEST_ID, Reply
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Passage:
     instead: bytes | None = None
 
 
-class Relay(ScriptedServer):
+class Relay(ByteServer):
     """Passes each request on to ``upstream`` as ``plan`` says."""
 
     def __init__(self, upstream: str, plan: Callable[[Request], Passage] = lambda request: Passage()) -> None:
@@ -58,4 +59,4 @@ class Relay(ScriptedServer):
         except httpx.TransportError:
             return None
         request_id = response.headers.get("x-powercontext-request-id", REQUEST_ID)
-        return reply(response.status_code, response.content).replace(REQUEST_ID.encode(), request_id.encode())
+        return Reply(response.status_code, response.content, {"X-PowerContext-Request-ID": request_id}).raw()

@@ -30,6 +30,11 @@ class Reply:
         length = {"Content-Length": str(len(self.body))}
         return {"Content-Type": "application/json", "X-PowerContext-Request-ID": REQUEST_ID} | length | self.headers
 
+    def raw(self) -> bytes:
+        """Return the bytes that the byte server sends."""
+        head = [f"HTTP/1.1 {self.status} X", *(f"{name}: {value}" for name, value in self.all_headers().items())]
+        return "\r\n".join(head).encode() + b"\r\n\r\n" + self.body
+
 
 def answer(body: object, status: int = 200) -> Reply:
     """Return a reply with the JSON of ``body``."""

@@ -1,17 +1,19 @@
-"""A TCP server on loopback that does to each request what a test scripted, down to single bytes."""
+"""A TCP server on loopback, for what no HTTP server can be made to do: single bytes, their timing, and when a connection closes.
+
+For a reply, a status, a header, a count or TLS there is ``http_server``.
+"""
 
 from __future__ import annotations
 
 import json
 import socket
-import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-REQUEST_ID = "0123456789abcdef"
+from .replies import Reply
 
 
 @dataclass(frozen=True)
@@ -51,50 +53,20 @@ class Peer:
         self.stopping.wait()
 
 
-Script = Callable[[Request, Peer], bytes | None]
-"""Returns the bytes to answer with on a connection that stays open, or ``None`` to close it."""
+Script = Callable[[Request, Peer], bytes | Reply | None]
+"""Returns what to answer with on a connection that stays open, or ``None`` to close it."""
 
 
-def reply(status: int, body: bytes, *headers: str) -> bytes:
-    """Return a complete HTTP reply."""
-    lines = [
-        f"HTTP/1.1 {status} X",
-        "Content-Type: application/json",
-        f"X-PowerContext-Request-ID: {REQUEST_ID}",
-        f"Content-Length: {len(body)}",
-        *headers,
-    ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-def json_reply(status: int, body: object) -> bytes:
-    """Return a complete HTTP reply with a JSON body."""
-    return reply(status, json.dumps(body, ensure_ascii=False).encode())
-
-
-def prepared(content: str | None, **changes: object) -> dict[str, object]:
-    """Return what ``POST /v1/context/prepare`` answers with ``content``."""
-    size = 0 if content is None else len(content.encode())
-    status = "empty" if content is None else "ready"
-    return {
-        "schema": "powercontext.prepared-context.v1",
-        "status": status,
-        "content": content,
-        "content_bytes": size,
-    } | changes
-
-
-def always(answer: bytes) -> Script:
+def always(answer: bytes | Reply) -> Script:
     """Return a script that gives every request the same answer."""
     return lambda request, peer: answer
 
 
 @dataclass
-class ScriptedServer:
+class ByteServer:
     """Runs ``script`` for every request on every connection, and keeps the requests."""
 
     script: Script
-    tls: ssl.SSLContext | None = None
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -103,7 +75,7 @@ class ScriptedServer:
     def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port = int(self._listener.getsockname()[1])
-        self.base_url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+        self.base_url = f"http://127.0.0.1:{self.port}"
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
@@ -129,15 +101,13 @@ class ScriptedServer:
     def _serve(self, connection: socket.socket) -> None:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self.tls is not None:
-                connection = self.tls.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb") as stream:
                 while request := _read_request(stream):
                     self.requests.append(request)
                     answer = self.script(request, Peer(connection, self._stopping))
                     if answer is None:
                         return
-                    connection.sendall(answer)
+                    connection.sendall(answer.raw() if isinstance(answer, Reply) else answer)
         except (OSError, ValueError):  # the client went away, or the server is stopping
             return
 
