@@ -23,8 +23,9 @@ install: .venv/installed ##- Make .venv with everything the demo, the tests and 
 demo: install ## Show it on a real PowerContext server, in half a minute; VERBOSE=1 prints all
 	@$(BIN)/python backend/devhost/demo.py
 
-test: install ## Run the tests, with a real PowerContext server
-	@$(BIN)/python -m pytest
+# Two processes: while one waits for a deadline to pass, the other works. Tests with a real server share one, in one of them.
+test: install ## Run the tests, with a real PowerContext server; ARGS=for pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 test-servers: install .venv-1.2.0/installed ##- Run the tests of both generations of PowerContext servers, 1.4.1 and 1.2.0
 	@$(BIN)/python -m pytest backend/tests/test_powercontext_servers.py

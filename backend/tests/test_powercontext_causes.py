@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from powercontext_support import Configure, StartHTTP, StartScripted
+from powercontext_support import Configure, StartBytes, StartHTTP
+from powercontext_support.byte_server import Peer, Request
 from powercontext_support.replies import Reply, error
-from powercontext_support.scripted_server import Peer, Request
 
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.doctor.server_checks import check_service
@@ -44,11 +44,11 @@ def ask(powercontext_environment: Configure) -> Ask:
         (b"GARBAGE\r\n\r\n", "PowerContext does not answer: what answers there speaks no HTTP: check the port"),
     ],
 )
-def test_a_port_where_something_else_speaks_is_named(opening: bytes, line: str, ask: Ask, powercontext_scripted: StartScripted) -> None:
+def test_a_port_where_something_else_speaks_is_named(opening: bytes, line: str, ask: Ask, powercontext_bytes: StartBytes) -> None:
     def speak(request: Request, peer: Peer) -> None:
         peer.send(opening)
 
-    assert ask(powercontext_scripted(speak).base_url) == line
+    assert ask(powercontext_bytes(speak).base_url) == line
 
 
 @pytest.mark.parametrize(
@@ -132,11 +132,11 @@ def test_https_to_an_http_port_is_named(ask: Ask, powercontext_http: StartHTTP) 
     assert ask(url).startswith("PowerContext cannot be reached: what answers there speaks no TLS: is this an http port?")
 
 
-def test_a_proxy_that_wants_a_password_is_named(ask: Ask, powercontext_scripted: StartScripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_wants_a_password_is_named(ask: Ask, powercontext_bytes: StartBytes, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(request: Request, peer: Peer) -> None:
         peer.send(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
 
-    monkeypatch.setenv("HTTPS_PROXY", powercontext_scripted(refuse).base_url)
+    monkeypatch.setenv("HTTPS_PROXY", powercontext_bytes(refuse).base_url)
     assert ask("https://powercontext.example.com") == "PowerContext cannot be reached: the proxy wants a user name and a password: put them into its URL"
 
 

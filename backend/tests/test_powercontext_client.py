@@ -95,6 +95,12 @@ def test_a_real_server_answers_every_operation(client_of: Any, powercontext_serv
     assert client.prepare_context(binding(), "refund", deadline=Deadline.after(LIMIT)) == ""
 
 
+def test_a_real_server_accepts_8192_characters(client_of: Any, powercontext_server: RealServer) -> None:
+    scope = powercontext_server.create_scope("long")
+    client = client_of(powercontext_server.base_url, scope_id=scope, token=powercontext_server.token)
+    assert client.prepare_context(binding(), "测" * 9000, deadline=Deadline.after(60)) == ""
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "status_code", "code"),
     [

@@ -118,19 +118,10 @@ def test_a_request_behind_eight_thousand_blanks_is_still_searched_for(recall_que
     assert server.requests[-1].json["query"] == "postgres version"
 
 
-def test_a_long_query_is_cut_at_8192_characters(powercontext_manager: BuildManager, powercontext_server: RealServer, powercontext_http: StartHTTP) -> None:
+def test_a_long_query_is_cut_at_8192_characters(powercontext_manager: BuildManager, powercontext_http: StartHTTP) -> None:
     server = powercontext_http(READY)
     powercontext_manager(server.base_url, recall_query="full").get_context(OWNER, query="测" * 9000)
     assert server.requests[0].json["query"] == "测" * 8192
-    scope = powercontext_server.create_scope("long")
-    manager = powercontext_manager(
-        powercontext_server.base_url,
-        {"failure_policy": {"read": "fail_closed"}},
-        scope_id=scope,
-        token=powercontext_server.token,
-        recall_timeout_seconds="4",
-    )
-    assert manager.get_context(OWNER, query="测" * 9000) == ""
 
 
 @pytest.mark.parametrize(("recall_query", "sent"), [(None, "refund"), ("focused", "refund"), ("full", "Please add a refund.")])

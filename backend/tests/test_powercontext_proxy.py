@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from powercontext_support import OWNER, READY, BuildManager, Configure, StartBytes, StartHTTP, binding
-from powercontext_support.byte_server import Peer, Request
-from powercontext_support.replies import Reply
+from powercontext_support.byte_server import Peer, Request, always
+from powercontext_support.replies import PREPARE, Reply
 
 from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.config import load_settings
@@ -34,17 +34,17 @@ def test_this_machine_is_never_reached_through_a_proxy(
     server, proxy = powercontext_http(READY), powercontext_http(READY)
     monkeypatch.setenv(variable, proxy.base_url)
     assert powercontext_manager(server.base_url).get_context(OWNER, query="refund") != ""
-    assert (len(server.requests), len(proxy.requests)) == (1, 0)
+    assert (len(server.requests_to(PREPARE)), proxy.requests) == (1, [])
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY", "https_proxy"])
 def test_another_machine_is_reached_through_the_proxy(
     variable: str,
     powercontext_environment: Configure,
-    powercontext_http: StartHTTP,
+    powercontext_bytes: StartBytes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    proxy = powercontext_http(Reply(407, b""))
+    proxy = powercontext_bytes(always(Reply(407)))
     monkeypatch.setenv(variable, proxy.base_url.replace("http://", "http://user:pass@"))
     powercontext_environment(base_url=REMOTE)
     client = PowerContextClient(load_settings())

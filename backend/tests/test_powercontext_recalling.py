@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, StartHTTP, StartScripted
-from powercontext_support.replies import ATOMIC_SEARCH, PREPARE, answer, atomic, error, prepared
-from powercontext_support.scripted_server import Peer, Request, json_reply, reply
+from powercontext_support import OWNER, READY, BuildManager, StartBytes, StartHTTP
+from powercontext_support.byte_server import Peer, Request
+from powercontext_support.replies import ATOMIC_SEARCH, PREPARE, Reply, answer, atomic, error, prepared
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -93,17 +93,17 @@ def test_a_search_that_is_refused_or_lies_leaves_the_best_words(search: Any, pow
 
 
 @pytest.mark.parametrize("fault", ["hangs", "drips", "breaks"])
-def test_a_search_that_hangs_drips_or_breaks_leaves_time_for_the_text(fault: str, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    def script(request: Request, peer: Peer) -> bytes | None:
+def test_a_search_that_hangs_drips_or_breaks_leaves_time_for_the_text(fault: str, powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    def script(request: Request, peer: Peer) -> Reply | None:
         if request.path == PREPARE:
             return READY
         if fault == "hangs":
             peer.hang()
         if fault == "drips":
-            peer.drip(json_reply(200, atomic(*["slow"] * 50)), seconds_between=0.05)
+            peer.drip(answer(atomic(*["slow"] * 50)).raw(), seconds_between=0.05)
         return None
 
-    server = powercontext_scripted(script)
+    server = powercontext_bytes(script)
     manager = powercontext_manager(server.base_url, {"failure_policy": {"read": "fail_closed"}}, recall_timeout_seconds="2.0")
     started = time.monotonic()
     assert manager.get_context(OWNER, query=ASKED) == TEXT
@@ -180,19 +180,19 @@ def test_one_warning_for_a_search_that_fails_while_recalls_go_on(powercontext_ma
     ]
 
 
-def test_both_requests_use_one_connection(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(lambda request, peer: READY if request.path == PREPARE else json_reply(200, atomic(REFUNDS)))
+def test_both_requests_use_one_connection(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(lambda request, peer: READY if request.path == PREPARE else answer(atomic(REFUNDS)))
     manager = powercontext_manager(server.base_url)
     assert [manager.get_context(OWNER, query=ASKED) for _ in range(3)] == [TEXT] * 3
     assert (server.connections, len(server.requests)) == (1, 6)
 
 
-def test_a_close_between_the_two_requests_ends_the_recall(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    def script(request: Request, peer: Peer) -> bytes:
+def test_a_close_between_the_two_requests_ends_the_recall(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    def script(request: Request, peer: Peer) -> Reply:
         manager.close()
-        return reply(200, b'{"results":[]}')
+        return Reply(200, b'{"results":[]}')
 
-    server = powercontext_scripted(script)
+    server = powercontext_bytes(script)
     manager = powercontext_manager(server.base_url)
     assert manager.get_context(OWNER, query=ASKED) == ""
     assert [request.path for request in server.requests] == [ATOMIC_SEARCH]

@@ -39,6 +39,7 @@ READY = answer(prepared("Refund amounts are integer cents."))
 BuildManager = Callable[..., PowerContextMemoryManager]
 StartHTTP = Callable[..., "HTTPPowerContext"]
 StartBytes = Callable[..., ByteServer]
+StartScripted = StartBytes
 Configure = Callable[..., None]
 
 
