@@ -38,7 +38,7 @@ class Stuck:
     def __call__(self, request: Request, peer: Peer) -> bytes:
         if not self.healed.is_set():
             peer.hang()
-        return READY
+        return READY.raw()
 
 
 def prepared_by(server: ScriptedServer) -> int:

@@ -82,7 +82,7 @@ def test_files_and_functions_stay_short(source: Path) -> None:
 
 
 IMPORT_PROBE = """
-import sys, threading, time
+import sys, threading
 import httpx, pydantic
 from deerflow.agents.memory import manager
 def audit(event, arguments):
@@ -99,15 +99,15 @@ class NoEnvironment(dict):
     items = keys = values = __iter__
 import os
 os.environ = NoEnvironment()
-started = time.perf_counter()
+before = set(sys.modules)
 import deerflow.agents.memory.backends.powercontext
-print((time.perf_counter() - started) * 1000, threading.active_count(), "httpcore" in sys.modules)
+print(threading.active_count(), *sorted({name.split(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))
 """
 
 
 def test_an_import_is_cheap_and_touches_nothing() -> None:
     command = [sys.executable, "-c", IMPORT_PROBE]
     environment = {"PYTHONPATH": ":".join(path for path in sys.path if path), "PATH": ""}
-    runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout.split() for _ in range(4)]
-    assert {tuple(run[1:]) for run in runs} == {("1", "False")}
-    assert min(float(run[0]) for run in runs[1:]) <= 25  # milliseconds; the first run may have had to compile
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    # One thread, and no package beside our own that the host had not loaded: httpcore, the dearest, comes with the first call.
+    assert printed == ["1", "deerflow"]

@@ -20,7 +20,7 @@ pytest_plugins = ("powercontext_support.fixtures",)
 class ClosesAtReuse:
     """Answers the first request of a connection, and closes it at the second, as servers and proxies may."""
 
-    def __init__(self, first: bytes = READY) -> None:
+    def __init__(self, first: bytes = READY.raw()) -> None:
         self.first = first
         self.requests: Counter[int] = Counter()
         self.paths: list[str] = []
@@ -57,8 +57,8 @@ def test_a_question_that_met_a_new_connection_is_not_asked_again(powercontext_ma
 def test_a_reply_that_broke_off_is_not_asked_for_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
     def break_off(request: Request, peer: Peer) -> bytes | None:
         if len(server.requests) == 1:
-            return READY
-        peer.send(READY[:1])
+            return READY.raw()
+        peer.send(READY.raw()[:1])
         return None
 
     server = powercontext_scripted(break_off)
@@ -115,7 +115,7 @@ def test_a_slow_look_up_is_paid_once(slow_names: list[str], powercontext_manager
 
 def closes_each(request: Request, peer: Peer) -> None:
     """Answer, and close the connection."""
-    peer.send(READY)
+    peer.send(READY.raw())
 
 
 def test_the_address_that_answered_is_tried_first(slow_names: list[str], powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
