@@ -12,25 +12,31 @@ from powercontext_support.recall import CaseSet, Tally, measure, remembering
 pytest_plugins = ("powercontext_support.fixtures",)
 
 
-def tally_of(name: str, recall_query: str, build: BuildManager, server: RealServer) -> Tally:
+def tally_of(name: str, recall_query: str, build: BuildManager, server: RealServer, asked: str = "") -> Tally:
+    """Return what the prompts of the set ``asked`` (by default ``name`` itself) bring back of the memories of ``name``."""
     cases = CaseSet.load(name)
-    scope_id = server.create_scope(f"{name} {recall_query}")
+    scope_id = server.create_scope(f"level of {name} {recall_query}, asked {asked or name}")
     cases.store(server, scope_id)
     manager = build(server.base_url, scope_id=scope_id, token=server.token, recall_query=recall_query)
-    return measure(lambda prompt: manager.get_context(OWNER, query=prompt), cases.cases, cases.memories)
+    return measure(lambda prompt: manager.get_context(OWNER, query=prompt), CaseSet.load(asked or name).cases, cases.memories)
 
 
-@pytest.mark.parametrize(("name", "found"), [("dev", 49), ("own", 36)])
-def test_the_focused_query_keeps_its_level(name: str, found: int, powercontext_manager: BuildManager, powercontext_server: RealServer) -> None:
+@pytest.mark.parametrize(("name", "found", "expecting"), [("dev", 60, 64), ("own", 58, 64), ("tongues", 35, 39), ("fresh", 35, 40)])
+def test_recall_keeps_its_level(name: str, found: int, expecting: int, powercontext_manager: BuildManager, powercontext_server: RealServer) -> None:
     tally = tally_of(name, "focused", powercontext_manager, powercontext_server)
-    assert (tally.expecting, tally.expecting_none) == (64, 12)
+    assert (tally.expecting, tally.expecting_none) == (expecting, 12)
     assert tally.found >= found
     assert tally.false_recalls == 0
     assert tally.unrelated / tally.answers <= 0.1
 
 
+def test_prompts_of_one_set_bring_back_little_of_the_other(powercontext_manager: BuildManager, powercontext_server: RealServer) -> None:
+    crossed = partial(tally_of, build=powercontext_manager, server=powercontext_server)
+    assert crossed("own", "focused", asked="dev").answers + crossed("dev", "focused", asked="own").answers <= 18
+
+
 def test_the_whole_request_finds_little(powercontext_manager: BuildManager, powercontext_server: RealServer) -> None:
-    """What the focused query is for. If this fails, the server has become better and ``full`` may do."""
+    """What searching and choosing is for. If this fails, the server has become better and ``full`` may do."""
     count = partial(tally_of, "dev", "full", powercontext_manager, powercontext_server)
     assert count().found <= 16
 

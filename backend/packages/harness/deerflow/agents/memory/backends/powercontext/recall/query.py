@@ -20,6 +20,7 @@ from .sentences import content_words
 MAX_WORDS: Final = 8
 """Above it the server wants a third hit (1.4.1 and 1.2.0)."""
 
+_MOST_FOR_LENGTH = 0.012
 _CHINESE_NUMBER = re.compile("[一二三四五六七八九十百千两几每]")
 
 # The first sentence of a request must not fill the query alone when the request has more of them.
@@ -99,7 +100,7 @@ def two_best_words(request: Request) -> str:
     chosen: list[str] = []
     places = 2
     for word, size in sorted(words, key=lambda found: -_worth(found[0], request)):
-        if _worth(word, request) > EVERYDAY and (not chosen or size <= places):
+        if _worth(word, request) > EVERYDAY + _MOST_FOR_LENGTH and (not chosen or size <= places):
             chosen.append(word)
             places -= size
     return " ".join(chosen)
@@ -108,4 +109,5 @@ def two_best_words(request: Request) -> str:
 def _worth(word: str, request: Request) -> float:
     """Return what ``word`` says, at the least; of two that say the same, the longer is the rarer one, as a rule."""
     value = min((request.terms.get(term, 0.0) * value_of(term, request) for term in terms_of(word, request.latin)), default=0.0)
-    return value / (2 if _CHINESE_NUMBER.search(word) else 1) + min(len(word) * (1 if word.isascii() else 2), 12) / 1000
+    length = min(len(word) * (1 if word.isascii() else 2), 12)
+    return value / (2 if _CHINESE_NUMBER.search(word) else 1) + _MOST_FOR_LENGTH * length / 12
