@@ -79,7 +79,7 @@ def test_a_chosen_memory_that_is_gone_meanwhile_leaves_the_best_words(powerconte
         answer({"results": [{"content": {"text": 5}}]}),
         answer({"results": None}),
         answer(atomic(*["x" * 41_000] * 50)),
-        answer(atomic(*["x"] * 51)),
+        answer(atomic(*["x"] * 101)),
         answer({"results": [], "filling": "x" * 2_000_000}),
     ],
     ids=lambda search: f"{search.status} {search.body[:40].decode()}",
