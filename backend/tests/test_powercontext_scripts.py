@@ -56,6 +56,7 @@ def test_the_deadlines_of_two_faults_are_measured_and_judged() -> None:
     assert "| refused |        0." in output
     assert "200 callers, silent server: longest 1." in output
     assert "16 sockets to the server" in output
+    assert "six threads, silent server: a stranger waited " in output
     assert "\nEvery limit holds. " in output or "\nTOO LATE. " in output
 
 
@@ -79,10 +80,12 @@ def test_a_short_soak_leaves_nothing_behind() -> None:
 
 @needs_server
 def test_a_short_audit_finds_no_false_claim() -> None:
-    output = run("audit.py", "--saves", "12", "--offsets", "5", "--seed", "1")
+    # How long somebody waits and how much stays unknown depends on how busy the machine is, so it is for `make audit` to judge.
+    output = run("audit.py", "--saves", "20", "--offsets", "5", "--seed", "1", codes=(0, 1))
     assert "the reply was cut at 5 offsets" in output
-    assert "17 saves of " in output
-    assert output.rstrip().endswith("Every claim holds.")
+    assert "\nsaved but not in the store: 0\nnot saved but in the store: 0\nwritten once but stored twice: 0\n" in output
+    assert "\nconfirmed, said again and stored twice: 0\nin the store, and never told of: 0\n" in output
+    assert ", 0 hung" in output
 
 
 def test_a_checkout_without_our_tests_is_told_to_apply_them_first(tmp_path: Path) -> None:

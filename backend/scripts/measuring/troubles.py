@@ -10,6 +10,9 @@ from collections.abc import Callable
 from powercontext_support.byte_server import Request
 from powercontext_support.real_server import RealServer
 from powercontext_support.relay import Passage
+from powercontext_support.replies import Reply
+
+PROXY_STATUSES = (200, 301, 307, 400, 401, 403, 404, 405, 408, 409, 425, 429, 499, 500, 502, 503, 504)
 
 
 class Troubles:
@@ -44,12 +47,17 @@ class Troubles:
         """Say what happens to a request on its way."""
         harm, amount = self.chance(), self.chance()
         if harm < 0.5:
-            return Passage()
-        if harm < 0.6:
+            return Passage(close_if_reused=amount < 0.5)
+        if harm < 0.58:
             return Passage(request=False)
-        if harm < 0.75:
+        if harm < 0.7:
             return Passage(reply_bytes=int(amount * 600))
-        return Passage(delay_seconds=1.5 * amount) if harm < 0.9 else Passage(spoil=True)
+        if harm < 0.82:
+            return Passage(delay_seconds=1.5 * amount)
+        if harm < 0.9:
+            return Passage(spoil=True)
+        written = Reply(PROXY_STATUSES[int(amount * len(PROXY_STATUSES))], b"<html>A proxy's page</html>", {"Content-Type": "text/html"}).raw()
+        return Passage(lie=written) if harm < 0.95 else Passage(instead=written)
 
     def _kill(self) -> None:
         while not self._done.wait(5.0 + 5.0 * self.chance()):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from weakref import WeakSet
 
 import httpx
 
@@ -21,6 +23,8 @@ class Passage:
         delay_seconds: How long the reply is held back.
         spoil: Whether a byte of the reply's body is changed.
         instead: What comes back without the server being asked; ``None`` for the server's reply.
+        lie: What comes back though the server was asked and answered; ``None`` for the server's reply.
+        close_if_reused: Whether a connection that served a request before is closed, and nothing passed on.
     """
 
     request: bool = True
@@ -28,6 +32,8 @@ class Passage:
     delay_seconds: float = 0.0
     spoil: bool = False
     instead: bytes | None = None
+    lie: bytes | None = None
+    close_if_reused: bool = False
 
 
 class Relay(ByteServer):
@@ -37,13 +43,18 @@ class Relay(ByteServer):
         super().__init__(self._pass_on)
         self._upstream = upstream
         self._client = httpx.Client(trust_env=False, timeout=30.0, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
+        self._served: WeakSet[socket.socket] = WeakSet()
         self.plan = plan
 
     def _pass_on(self, request: Request, peer: Peer) -> bytes | None:
         passage = self.plan(request)
+        if passage.close_if_reused and peer.connection in self._served:
+            return None
+        self._served.add(peer.connection)
         answer = passage.instead or (self._ask(request) if passage.request else None)
         if answer is None:
             return None
+        answer = passage.lie or answer
         peer.stopping.wait(passage.delay_seconds)
         if passage.spoil:
             answer = answer[:-20] + bytes([answer[-20] ^ 0x15]) + answer[-19:]
