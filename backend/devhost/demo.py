@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from devhost.teller import Teller  # noqa: E402
 from powercontext_support.real_server import RealServer, find_executable  # noqa: E402
 from powercontext_support.relay import Passage, Relay  # noqa: E402
 
-from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
+from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager, bind  # noqa: E402
 from deerflow.agents.memory.manager import get_memory_manager  # noqa: E402
 
 OWNER = "5f0c7f6e-40f2-4f6e-9a51-0a11ce5e7b1d"
@@ -34,6 +36,8 @@ SAVED = "Order service conventions: money amounts such as prices, totals and ref
 FROM_ANOTHER_CLIENT = "Order service decision: a refund is calculated from the captured amount, never from the list price."
 REQUEST = "Add a refund calculation to the order service, following its conventions."
 CORRECTED = SAVED.replace("integer cents", "decimals with two places")
+COLLEAGUE = "9d1b6a52-3c0e-4a7b-8f15-2f9a6f0c4e88"
+COLLEAGUES = "Order service convention: every refund calculation is logged with the name of its author."
 LOST = "Order service constraint: a refund needs a second approval above 500 euros."
 
 CONFIG = """\
@@ -84,6 +88,7 @@ class Demo:
         conversation = self.recall_in_a_new_conversation()
         self.second_turn(conversation)
         self.correct_and_forget()
+        self.second_person()
         self.other_callers()
         self.lost_replies()
         self.server_down()
@@ -143,6 +148,15 @@ class Demo:
         gone = CORRECTED not in messages[0]["content"]
         self.check("it is forgotten, and no new conversation gets it", forgotten.get("outcome") == "forgotten" and gone)
 
+    def second_person(self) -> None:
+        """Let a colleague save and recall, and look at both."""
+        self.teller.part("A colleague signs in. One command, `bind add`, gave her a Scope of her own.")
+        _, result = self.save(COLLEAGUES, {"user_id": COLLEAGUE})
+        self.check("what she saves is not in the owner's Scope", result.get("outcome") == "saved" and self.stored(COLLEAGUES) == 0)
+        hers, owners = ("".join(message["content"] for message in self.turn(Conversation({"user_id": who}), REQUEST)[0]) for who in (COLLEAGUE, OWNER))
+        self.check("her new conversation gets it, and nothing of the owner's", COLLEAGUES in hers and FROM_ANOTHER_CLIENT not in hers)
+        self.check("the owner's new conversation gets nothing of hers", COLLEAGUES not in owners and FROM_ANOTHER_CLIENT in owners)
+
     def other_callers(self) -> None:
         """Ask and save as somebody else, as nobody, and as DeerFlow's stand-in for nobody."""
         self.teller.part("Somebody else does the same.")
@@ -177,17 +191,20 @@ class Demo:
 
 
 def configure(folder: Path, base_url: str, token: str, scope_id: str) -> PowerContextMemoryManager:
-    """Configure the host as an operator would, and return its memory manager."""
+    """Configure the host as an operator would, for two people, and return its memory manager."""
     (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
     for name in [name for name in os.environ if name.startswith("POWERCONTEXT_DEERFLOW_")]:
         del os.environ[name]
     os.environ |= {
         "DEER_FLOW_CONFIG_PATH": str(folder / "config.yaml"),
         "POWERCONTEXT_DEERFLOW_BASE_URL": base_url,
-        "POWERCONTEXT_DEERFLOW_OWNER_USER_ID": OWNER,
-        "POWERCONTEXT_DEERFLOW_SCOPE_ID": scope_id,
+        "POWERCONTEXT_DEERFLOW_BINDINGS_FILE": str(folder / "bindings.json"),
         "POWERCONTEXT_DEERFLOW_TOKEN": token,
     }
+    for arguments in ([OWNER, "--scope", scope_id], [COLLEAGUE]):
+        with redirect_stdout(io.StringIO()):
+            code = bind.main(["add", *arguments])
+        assert code == 0, "bind failed"
     manager = get_memory_manager()
     assert isinstance(manager, PowerContextMemoryManager)
     return manager
