@@ -23,6 +23,7 @@ from devhost.conversation import Conversation  # noqa: E402
 from devhost.interrupt import Calls, Interrupt  # noqa: E402
 from devhost.plugins import call_tool, load_plugins, tools_of  # noqa: E402
 from devhost.teller import Teller  # noqa: E402
+from powercontext_support.byte_server import Request  # noqa: E402
 from powercontext_support.real_server import RealServer, find_executable  # noqa: E402
 from powercontext_support.relay import Passage, Relay  # noqa: E402
 
@@ -174,7 +175,14 @@ class Demo:
         self.relay.plan = lambda request: Passage(reply_bytes=0) if request.path.endswith("/remember") else Passage()
         _, result = self.save(LOST, {"user_id": OWNER})
         self.check("it is saved: the tool found it by asking once more", result["outcome"] == "saved" and self.stored(LOST) == 1)
-        self.relay.plan = lambda _request: Passage(reply_bytes=0)
+        lost: list[Request] = []
+
+        def from_the_write_on(request: Request) -> Passage:
+            if lost or request.path.endswith("/remember"):
+                lost.append(request)
+            return Passage(reply_bytes=0) if lost else Passage()
+
+        self.relay.plan = from_the_write_on
         _, result = self.save(f"{LOST} It is logged.", {"user_id": OWNER})
         self.check("and where nothing answers that question, it is unknown", result["outcome"] == "unknown" and result["citation"] is None)
 

@@ -25,9 +25,9 @@ BACKEND = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests", "scripts/measuring")]
 
 from crowd_calls import ARTIFACT, MARK, SCOPE, STRANGERS, Crowd, Evidence, user  # noqa: E402
+from powercontext_support.byte_server import Request  # noqa: E402
 from powercontext_support.real_server import PrincipalServer, RealServer, find_executable  # noqa: E402
 from powercontext_support.relay import Relay  # noqa: E402
-from powercontext_support.scripted_server import Request  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import bind  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.config import load_settings  # noqa: E402

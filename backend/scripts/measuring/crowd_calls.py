@@ -13,8 +13,9 @@ from typing import Any
 
 from deerflow_extension_api.plugins import ModelTool
 from devhost.plugins import Registry, call_tool
+from powercontext_support.byte_server import Request
 from powercontext_support.relay import Passage
-from powercontext_support.scripted_server import Request, json_reply
+from powercontext_support.replies import error
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager, remember_tool
 
@@ -89,7 +90,7 @@ class Crowd:
         if harm < 0.9:
             return Passage(spoil=True)
         status, code = ((401, "unauthorized"), (404, "scope_not_found"), (503, "server_overloaded"), (500, "internal_error"))[int(amount * 4)]
-        return Passage(instead=json_reply(status, {"error": {"code": code, "message": "No.", "details": None}}))
+        return Passage(instead=error(status, code).raw())
 
     async def call(self, number: int) -> None:
         """Make one call of a random kind, for a random person or a stranger."""
