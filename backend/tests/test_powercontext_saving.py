@@ -18,6 +18,7 @@ from powercontext_support.faults import FAULTS, REPLIES, SCRIPTS, UNENDING
 from powercontext_support.replies import REMEMBER, SEARCH, Reply, answer, captured, error, found, record, remembered
 
 from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
 from deerflow.agents.memory.backends.powercontext.process import shared_client
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import AlreadySaved, NotSaved, Saved, Unknown
@@ -229,6 +230,51 @@ def test_identical_saves_at_once_write_once_and_share_the_outcome(saver_of: Any,
     for thread in threads:
         thread.join(10)
     assert sorted(map(repr, outcomes)) == sorted(map(repr, [Saved(NEW)] + [AlreadySaved(NEW)] * 4))
+    assert writes(server) == 1
+
+
+def test_a_save_goes_on_by_itself_when_the_identical_one_it_waited_for_was_cancelled(saver_of: Any, powercontext_bytes: Callable[[Script], Any]) -> None:
+    asked, cancelled = threading.Event(), threading.Event()
+
+    def script(request: Request, peer: Peer) -> Reply:
+        if request.path.endswith("remember"):
+            return STORED
+        asked.set()
+        cancelled.wait(20)
+        return NOTHING
+
+    server = powercontext_bytes(script)
+    saver = saver_of(server.base_url, 20.0)
+    deadlines = [Deadline.after(20), Deadline.after(20)]
+    outcomes: dict[int, Any] = {}
+    threads = [threading.Thread(target=lambda number=number: outcomes.update({number: saver.save(binding(), "convention", TEXT, deadline=deadlines[number])})) for number in (0, 1)]
+    threads[0].start()
+    assert asked.wait(20)
+    threads[1].start()
+    time.sleep(0.2)
+    deadlines[0].cancel()
+    cancelled.set()
+    for thread in threads:
+        thread.join(20)
+    assert outcomes[0].reason == "shutdown"
+    assert outcomes[1] == Saved(NEW)
+    assert writes(server) == 1
+
+
+def test_a_save_waits_for_an_identical_one_no_longer_than_its_own_limit(saver_of: Any, store: Any) -> None:
+    writing = threading.Event()
+
+    def hang(request: Request, peer: Peer) -> None:
+        writing.set()
+        peer.hang()
+
+    server = store(hang)
+    saver = saver_of(server.base_url, 3.0)
+    thread = threading.Thread(target=saver.save, args=(binding(), "convention", TEXT))
+    thread.start()
+    assert writing.wait(20)
+    assert isinstance(saver.save(binding(), "convention", TEXT, deadline=Deadline.after(0.2)), Unknown)
+    thread.join(20)
     assert writes(server) == 1
 
 

@@ -6,6 +6,7 @@ import socket
 import time
 from collections import Counter
 
+import httpcore
 import pytest
 from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted, binding
 from powercontext_support.scripted_server import Peer, Request, json_reply
@@ -13,6 +14,7 @@ from powercontext_support.scripted_server import Peer, Request, json_reply
 from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import Saved
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
+from deerflow.agents.memory.backends.powercontext.transport.names import Names
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -111,6 +113,18 @@ def test_a_slow_look_up_is_paid_once(slow_names: list[str], powercontext_manager
         assert time.monotonic() < deadline
         time.sleep(0.2)
     assert slow_names == ["localhost"]
+
+
+def test_an_old_look_up_serves_while_a_new_one_is_under_way(slow_names: list[str]) -> None:
+    names = Names(kept_seconds=0.0)
+    with pytest.raises(httpcore.ConnectTimeout):
+        names.addresses_of("localhost", 80, 0.1)
+    assert names.addresses_of("localhost", 80, 20) == ["127.0.0.99", "127.0.0.1"]
+    names.answered("localhost", 80, "127.0.0.1")
+    assert names.addresses_of("localhost", 80, 0.1) == ["127.0.0.1", "127.0.0.99"]
+    time.sleep(2)
+    assert names.addresses_of("localhost", 80, 0.1) == ["127.0.0.1", "127.0.0.99"]
+    assert len(slow_names) == 3
 
 
 def closes_each(request: Request, peer: Peer) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..client import PowerContextClient
 from ..config import PowerContextSettings
 from ..deadline import Deadline
-from ..errors import PowerContextError, PowerContextResponseError, PowerContextStatusError
+from ..errors import PowerContextCancelledError, PowerContextError, PowerContextResponseError, PowerContextStatusError, PowerContextTimeoutError
 from ..models import Hit
 from ..people import Binding
 from ..process import shared_client
@@ -56,19 +56,24 @@ class Saver:
         if refused is not None:
             return refused
         text = normalize(text)
+        deadline = deadline or Deadline.after(3 * MAX_STEP_SECONDS)
         key = (binding, kind, text)
-        with self._lock:
-            earlier = self._under_way.get(key)
-            if earlier is None:
-                mine: Future[Outcome] = Future()
-                self._under_way[key] = mine
-        if earlier is not None:
-            shared = earlier.result()
-            return AlreadySaved(shared.citation) if isinstance(shared, Saved) else shared
+        while True:
+            with self._lock:
+                earlier = self._under_way.get(key)
+                if earlier is None:
+                    mine = self._under_way[key] = Future()
+                    break
+            try:
+                shared = earlier.result(deadline.left())
+            except TimeoutError:
+                return Unknown(PowerContextTimeoutError("an identical save is still under way", operation="remember_memory", may_have_been_sent=True))
+            # A cancelled one was never sent, and says nothing of this one.
+            if not (isinstance(shared, NotSaved) and isinstance(shared.error, PowerContextCancelledError)) or deadline.cancelled:
+                return AlreadySaved(shared.citation) if isinstance(shared, Saved) else shared
         outcome: Outcome = Unknown(PowerContextError("the save was interrupted", operation="remember_memory"))
         try:
-            client = shared_client(self._settings)
-            outcome = _Save(client, binding, kind, text, deadline or Deadline.after(3 * MAX_STEP_SECONDS), self._step_seconds).run()
+            outcome = _Save(shared_client(self._settings), binding, kind, text, deadline, self._step_seconds).run()
         finally:
             with self._lock:
                 del self._under_way[key]

@@ -11,7 +11,10 @@ from typing import Final
 import httpcore
 
 KEPT_SECONDS: Final = 60.0
-"""So long a finished look-up serves. A name whose addresses do not answer is looked up again at once."""
+"""So long a finished look-up serves alone. A name whose addresses do not answer is looked up again at once."""
+
+STALE_SECONDS: Final = 600.0
+"""So long it serves while a new one is under way, so that a slow look-up is waited for once and not every minute."""
 
 
 class NameLookupError(httpcore.ConnectError):
@@ -19,9 +22,14 @@ class NameLookupError(httpcore.ConnectError):
 
 
 class Names:
-    """Looks names up. Safe for any number of threads."""
+    """Looks names up. Safe for any number of threads.
 
-    def __init__(self) -> None:
+    Args:
+        kept_seconds: How long a finished look-up serves without a new one.
+    """
+
+    def __init__(self, kept_seconds: float = KEPT_SECONDS) -> None:
+        self._kept_seconds = kept_seconds
         self._lock = threading.Lock()
         self._under_way: dict[tuple[str, int], Future[list[str]]] = {}
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
@@ -44,9 +52,12 @@ class Names:
         key = (host, port)
         with self._lock:
             found_at, addresses = self._known.get(key, (0.0, []))
-            if addresses and time.monotonic() < found_at + KEPT_SECONDS:
+            age = time.monotonic() - found_at
+            if addresses and age < self._kept_seconds:
                 return list(addresses)
             lookup = self._under_way.get(key) or self._start(key)
+            if addresses and age < STALE_SECONDS:
+                return list(addresses)
         try:
             addresses = lookup.result(seconds)
         except TimeoutError:
@@ -87,5 +98,8 @@ class Names:
             with self._lock:
                 del self._under_way[key]
                 if addresses:
+                    _, before = self._known.get(key, (0.0, []))
+                    if before and before[0] in addresses:  # it answered last
+                        addresses = [before[0], *(other for other in addresses if other != before[0])]
                     self._known[key] = time.monotonic(), addresses
             lookup.set_result(addresses)
