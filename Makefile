@@ -59,8 +59,9 @@ unapply: ## Take them out again: DEERFLOW=folder, ARGS=--dry-run or --force
 
 DEERFLOW_CHECKOUT = $(or $(DEERFLOW),$(error Name the checkout: make $@ DEERFLOW=../deer-flow))
 
-audit: install ##- Save through a bad network to a server that is killed again and again, and compare every claim with the store
+audit: install ##- Save, correct and forget through a bad network to a server that is killed again and again, and compare every claim with the store
 	@$(BIN)/python backend/scripts/measuring/audit.py $(ARGS)
+	@$(BIN)/python backend/scripts/measuring/audit_changes.py $(CHANGE_ARGS)
 
 bench-recall: install .venv-1.2.0/installed ##- Measure what recall finds for prompts as people type them (minutes; ARGS=--write)
 	@$(BIN)/python backend/scripts/measuring/bench_recall.py $(ARGS)

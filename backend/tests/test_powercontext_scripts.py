@@ -114,6 +114,15 @@ def run_host_tests(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=100)
 
 
+@needs_server
+def test_a_short_audit_of_changes_finds_no_false_claim() -> None:
+    output = run("audit_changes.py", "--changes", "9", "--offsets", "10", "--seed", "1")
+    assert " corrections: " in output
+    assert " forgettings: " in output
+    assert "claims that the store contradicts: 0;" in output
+    assert output.rstrip().endswith("Every claim holds.")
+
+
 def test_a_section_replaces_only_itself(tmp_path: Path) -> None:
     from report import replace_section
 
