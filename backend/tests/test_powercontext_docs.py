@@ -82,6 +82,11 @@ def test_every_mark_belongs_to_a_block() -> None:
         assert set(marks) <= {"runs", "shows"}
 
 
+def test_the_launcher_in_the_guide_is_the_one_the_tests_use() -> None:
+    launcher = (Path(__file__).parent / "powercontext_support" / "principals.py").read_text(encoding="utf-8")
+    assert [block.text for block in blocks(GUIDE) if block.language == "python"] == [launcher]
+
+
 # ---- what is quoted is in the code, and what is in the code is told
 
 
