@@ -18,7 +18,7 @@ from powercontext_support.real_server import RealServer
 from powercontext_support.replies import answer, error
 
 from deerflow.agents.memory.backends.powercontext.bind import main
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 
 pytest_plugins = ("powercontext_support.fixtures",)
 pytest.importorskip("pytest_httpserver")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from powercontext_support import OWNER, SCOPE, TOKEN, Configure
 
-from deerflow.agents.memory.backends.powercontext.config import PowerContextSettings, load_settings
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
+from deerflow.agents.memory.backends.powercontext.settings.loading import PowerContextSettings, load_settings
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

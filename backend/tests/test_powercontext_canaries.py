@@ -25,11 +25,11 @@ from powercontext_support.faults import FAULTS, Fault, answering
 from powercontext_support.replies import Reply, answer, prepared
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
-from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.api.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.doctor.__main__ import main
 from deerflow.agents.memory.backends.powercontext.remember_tool import install
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 pytest_plugins = ("powercontext_support.fixtures",)

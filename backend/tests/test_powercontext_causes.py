@@ -13,9 +13,9 @@ from powercontext_support import Configure, StartBytes, StartHTTP
 from powercontext_support.byte_server import Peer, Request
 from powercontext_support.replies import Reply, error
 
-from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.doctor.server_checks import check_service
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

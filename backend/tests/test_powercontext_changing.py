@@ -10,10 +10,10 @@ from powercontext_support import SCOPE, Configure, StartHTTP, StartScripted, bin
 from powercontext_support.replies import Reply, answer, error
 from powercontext_support.scripted_server import Peer, Request, json_reply
 
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.api.models import ArtifactReference
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
-from deerflow.agents.memory.backends.powercontext.models import ArtifactReference
 from deerflow.agents.memory.backends.powercontext.process import shared_client
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.changing import AlreadySo, Changed, NotChanged, Unknown
 from deerflow.agents.memory.backends.powercontext.tools.correcting import Corrector
 from deerflow.agents.memory.backends.powercontext.tools.forgetting import Forgetter

@@ -12,8 +12,8 @@ import pytest
 from powercontext_support import OWNER, BuildManager, Configure, binding
 from powercontext_support.real_server import RealServer
 
-from deerflow.agents.memory.backends.powercontext.config import load_settings
 from deerflow.agents.memory.backends.powercontext.process import shared_client
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.changing import AlreadySo, Changed, NotChanged
 from deerflow.agents.memory.backends.powercontext.tools.correcting import Corrector
 from deerflow.agents.memory.backends.powercontext.tools.forgetting import Forgetter

@@ -10,7 +10,7 @@ import pytest
 from powercontext_support import Configure, StartHTTP, binding
 from powercontext_support.replies import REMEMBER, SEARCH, Reply, answer, error, found, record, remembered
 
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import AlreadySaved, NotSaved, Outcome, Saved, Unknown
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 from deerflow.agents.memory.backends.powercontext.tools.telling import saved

@@ -12,8 +12,7 @@ from powercontext_support import READY, SCOPE, Configure, StartBytes, StartHTTP,
 from powercontext_support.real_server import RealServer
 from powercontext_support.replies import READINESS, REQUEST_ID, answer, captured, prepared
 
-from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.api.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.errors import (
     PowerContextAuthenticationError,
@@ -26,6 +25,7 @@ from deerflow.agents.memory.backends.powercontext.errors import (
     PowerContextTimeoutError,
     PowerContextUnavailableError,
 )
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

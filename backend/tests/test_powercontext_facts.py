@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deerflow.agents.memory.backends.powercontext.api.models import ArtifactReference, EntryCitation
 from deerflow.agents.memory.backends.powercontext.management.facts import citation_of, document, fact, fact_id
-from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
 
 NEW = ArtifactReference(family="atomic-memory", artifact_id="art_53a117277fda498f9d2a45c048908bd6", revision=2)
 OLD = EntryCitation(

@@ -12,11 +12,11 @@ from powercontext_support.real_server import RealServer
 from powercontext_support.replies import PREPARE, answer, error, prepared
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
-from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.api.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextAuthenticationError
-from deerflow.agents.memory.backends.powercontext.people import Binding
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
+from deerflow.agents.memory.backends.powercontext.settings.people import Binding
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 pytest_plugins = ("powercontext_support.fixtures",)

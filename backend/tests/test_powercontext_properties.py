@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from powercontext_support import OWNER
 
+from deerflow.agents.memory.backends.powercontext.api.models import PreparedContext, Readiness, Scope, ServerInfo
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextStatusError, PowerContextTimeoutError
-from deerflow.agents.memory.backends.powercontext.models import PreparedContext, Readiness, Scope, ServerInfo
-from deerflow.agents.memory.backends.powercontext.people import Entry, People
+from deerflow.agents.memory.backends.powercontext.settings.people import Entry, People
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

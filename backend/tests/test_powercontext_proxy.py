@@ -10,14 +10,14 @@ from powercontext_support import OWNER, READY, BuildManager, Configure, StartByt
 from powercontext_support.byte_server import Peer, Request, always
 from powercontext_support.replies import PREPARE, Reply
 
-from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.api.client import PowerContextClient
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.errors import (
     PowerContextConfigurationError,
     PowerContextConnectionError,
     PowerContextTimeoutError,
 )
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

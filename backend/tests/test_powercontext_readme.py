@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deerflow.agents.memory.backends import powercontext
-from deerflow.agents.memory.backends.powercontext.config import VARIABLES, PowerContextSettings, told_about
+from deerflow.agents.memory.backends.powercontext.settings.loading import VARIABLES, PowerContextSettings, told_about
 
 README = Path(powercontext.__file__).parent / "README.md"
 

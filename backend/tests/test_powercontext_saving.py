@@ -17,10 +17,10 @@ from powercontext_support.byte_server import Peer, Request, Script
 from powercontext_support.faults import FAULTS, REPLIES, SCRIPTS, UNENDING
 from powercontext_support.replies import REMEMBER, SEARCH, Reply, answer, captured, error, found, record, remembered
 
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.api.models import ArtifactReference, EntryCitation
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
-from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
 from deerflow.agents.memory.backends.powercontext.process import shared_client
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import AlreadySaved, NotSaved, Saved, Unknown
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 

@@ -11,10 +11,10 @@ import pytest
 from powercontext_support import OWNER, BuildManager, Configure, binding
 from powercontext_support.real_server import RealServer
 
-from deerflow.agents.memory.backends.powercontext.client import PowerContextClient
-from deerflow.agents.memory.backends.powercontext.config import load_settings
-from deerflow.agents.memory.backends.powercontext.models import ArtifactReference, EntryCitation
+from deerflow.agents.memory.backends.powercontext.api.client import PowerContextClient
+from deerflow.agents.memory.backends.powercontext.api.models import ArtifactReference, EntryCitation
 from deerflow.agents.memory.backends.powercontext.process import shared_client
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import AlreadySaved, NotSaved, Saved
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from powercontext_support import OWNER, SCOPE, TOKEN, Configure
 
-from deerflow.agents.memory.backends.powercontext.config import (
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
+from deerflow.agents.memory.backends.powercontext.settings.loading import (
     PowerContextSettings,
     load_settings,
 )
-from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
-from deerflow.agents.memory.backends.powercontext.yaml_config import parse_backend_config
+from deerflow.agents.memory.backends.powercontext.settings.yaml_config import parse_backend_config
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

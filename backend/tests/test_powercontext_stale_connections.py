@@ -11,7 +11,7 @@ import pytest
 from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted, binding
 from powercontext_support.scripted_server import Peer, Request, json_reply
 
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import Saved
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 from deerflow.agents.memory.backends.powercontext.transport.names import Names

@@ -223,7 +223,7 @@ def test_a_forked_child_has_threads_of_its_own(release: threading.Event) -> None
 EXITING = """
 import asyncio, logging, sys, time
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(message)s")
-from deerflow.agents.memory.backends.powercontext.config import load_settings
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 from deerflow.agents.memory.backends.powercontext.tools.threads import run

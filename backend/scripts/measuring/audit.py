@@ -27,8 +27,8 @@ from powercontext_support.relay import Relay  # noqa: E402
 from troubles import Troubles, cutting_at  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.config import load_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import NotSaved, Outcome, Saved, Unknown  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.threads import CALL_SECONDS  # noqa: E402

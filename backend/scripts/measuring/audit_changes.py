@@ -27,7 +27,7 @@ from powercontext_support.real_server import RealServer, find_executable  # noqa
 from powercontext_support.relay import Relay  # noqa: E402
 from troubles import Troubles, cutting_at  # noqa: E402
 
-from deerflow.agents.memory.backends.powercontext.config import load_settings  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.changing import AlreadySo, Changed, NotChanged, Outcome  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.correcting import Corrector  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.forgetting import Forgetter  # noqa: E402

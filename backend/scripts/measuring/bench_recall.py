@@ -28,7 +28,7 @@ from report import replace_section  # noqa: E402
 from vector_server import reason_for_none, vector_server  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.config import reset_settings  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.settings.loading import reset_settings  # noqa: E402
 
 OWNER = "bench"
 SETS = ("dev", "own", "tongues", "fresh")

@@ -30,7 +30,7 @@ from powercontext_support.real_server import PrincipalServer, RealServer, find_e
 from powercontext_support.relay import Relay  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import bind  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.config import load_settings  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings  # noqa: E402
 
 
 def judge_requests(crowd: Crowd, requests: list[Request]) -> None:

@@ -23,8 +23,8 @@ from report import table
 from shared_pool import MAX_RECALLS_SECONDS, MAX_WAIT_SECONDS, RECALLS, STUCK_SAVES, stranger_and_recalls
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
-from deerflow.agents.memory.backends.powercontext.config import PowerContextSettings
 from deerflow.agents.memory.backends.powercontext.doctor.server_checks import check_service
+from deerflow.agents.memory.backends.powercontext.settings.loading import PowerContextSettings
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 LIMIT_SECONDS = 1.0

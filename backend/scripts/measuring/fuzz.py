@@ -20,9 +20,7 @@ from powercontext_support import OWNER
 from powercontext_support.byte_server import ByteServer, Peer, Request
 from powercontext_support.replies import Reply
 
-from deerflow.agents.memory.backends.powercontext.config import VARIABLES, load_settings, reset_settings
-from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError, PowerContextResponseError
-from deerflow.agents.memory.backends.powercontext.models import (
+from deerflow.agents.memory.backends.powercontext.api.models import (
     Capabilities,
     ErrorReply,
     PreparedContext,
@@ -32,6 +30,8 @@ from deerflow.agents.memory.backends.powercontext.models import (
     SearchReply,
     ServerInfo,
 )
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError, PowerContextResponseError
+from deerflow.agents.memory.backends.powercontext.settings.loading import VARIABLES, load_settings, reset_settings
 
 CAPTURED = Path(__file__).resolve().parents[2] / "tests" / "powercontext_support" / "captured"
 MODELS = (PreparedContext, Readiness, ServerInfo, Capabilities, Scope, Remembered, SearchReply, ErrorReply)

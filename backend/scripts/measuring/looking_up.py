@@ -21,9 +21,9 @@ sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhos
 
 from powercontext_support.real_server import RealServer, find_executable  # noqa: E402
 
-from deerflow.agents.memory.backends.powercontext.config import load_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.process import shared_client  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.looking_up import find  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import KINDS  # noqa: E402
 

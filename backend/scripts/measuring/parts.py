@@ -25,7 +25,7 @@ sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhos
 from powercontext_support import OWNER, SCOPE, TOKEN  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.config import PowerContextSettings, load_settings, reset_settings  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.settings.loading import PowerContextSettings, load_settings, reset_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver  # noqa: E402
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
-from deerflow.agents.memory.backends.powercontext.config import load_settings
-from deerflow.agents.memory.backends.powercontext.people import Binding
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
+from deerflow.agents.memory.backends.powercontext.settings.people import Binding
 
 from .byte_server import ByteServer
 from .replies import answer, prepared

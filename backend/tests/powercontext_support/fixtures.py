@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
-from deerflow.agents.memory.backends.powercontext.config import reset_settings
+from deerflow.agents.memory.backends.powercontext.settings.loading import reset_settings
 
 from . import OWNER, SCOPE, TOKEN, BuildManager, Configure, StartBytes, StartHTTP
 from .byte_server import ByteServer, Script

@@ -16,15 +16,15 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final, NoReturn
 
-from .bindings_writer import locked, read_entries, write_entries
-from .config import VARIABLES, PowerContextSettings, read_settings
+from .api.provisioning import check_use, create_scope
 from .deadline import Deadline
 from .diagnostics import remedy_for
 from .errors import PowerContextAuthenticationError, PowerContextConfigurationError, PowerContextError, PowerContextScopeNotFoundError, PowerContextTimeoutError
-from .identifiers import OWNER_ID_RULE, SCOPE_ID_RULE, TOKEN_RULE, is_owner_id, is_scope_id, is_token
-from .people import Entry, People
-from .provisioning import check_use, create_scope
-from .settings import ENVIRONMENT_PREFIX, needs_token
+from .settings.bindings_writer import locked, read_entries, write_entries
+from .settings.identifiers import OWNER_ID_RULE, SCOPE_ID_RULE, TOKEN_RULE, is_owner_id, is_scope_id, is_token
+from .settings.loading import VARIABLES, PowerContextSettings, read_settings
+from .settings.people import Entry, People
+from .settings.variables import ENVIRONMENT_PREFIX, needs_token
 from .transport.exchange import Transport
 
 LIMIT_SECONDS: Final = 30.0

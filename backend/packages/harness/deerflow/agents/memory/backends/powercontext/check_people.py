@@ -18,8 +18,8 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .client import PowerContextClient
-    from .people import Binding
+    from .api.client import PowerContextClient
+    from .settings.people import Binding
 
 AT_A_TIME: Final = 4
 MAX_ASKED_AT_START: Final = 100

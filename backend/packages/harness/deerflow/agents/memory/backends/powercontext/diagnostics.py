@@ -21,10 +21,10 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .client import PowerContextClient
-    from .config import PowerContextSettings
+    from .api.client import PowerContextClient
     from .deadline import Deadline
-    from .people import Binding
+    from .settings.loading import PowerContextSettings
+    from .settings.people import Binding
 MAX_TOLD: Final = 20
 """So many numbers or ranges of them are told."""
 

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import ConfigDict, PrivateAttr
 
 from .check_people import MAX_ASKED_AT_START, check_everybody
-from .config import PowerContextSettings, load_settings
 from .deadline import Deadline
 from .diagnostics import describe, settings_warnings, sign_in_problem
 from .errors import PowerContextConfigurationError
 from .host import NO_QUERY, MemoryManager, ReadError, host_forwards_query
 from .host_tags import without_host_tags
-from .people import is_usable_user_id
 from .recall.log import RecallLog
+from .settings.loading import PowerContextSettings, load_settings
+from .settings.people import is_usable_user_id
+from .settings.yaml_config import ReadPolicy, parse_backend_config, reads_are_fatal
 from .unconfigured import UnconfiguredMemoryManager
-from .yaml_config import ReadPolicy, parse_backend_config, reads_are_fatal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .api.client import PowerContextClient
     from .capture.intake import Capture
-    from .client import PowerContextClient
     from .recall.guard import Guard
     from .recall.recalling import Recall
 

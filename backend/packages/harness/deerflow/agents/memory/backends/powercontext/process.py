@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from weakref import WeakKeyDictionary
 
-from .client import PowerContextClient
-from .config import PowerContextSettings
+from .api.client import PowerContextClient
+from .settings.loading import PowerContextSettings
 from .transport.forking import in_forked_children
 
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .config import PowerContextSettings, load_settings
 from .deadline import Deadline
 from .diagnostics import describe
 from .errors import PowerContextBusyError, PowerContextCancelledError, PowerContextConfigurationError, PowerContextError
 from .host_tags import result_without_host_tags, without_host_tags
-from .people import Binding
+from .settings.loading import PowerContextSettings, load_settings
+from .settings.people import Binding
 from .tools import changing, telling
 from .tools.changing import NotChanged
 from .tools.correcting import Corrector

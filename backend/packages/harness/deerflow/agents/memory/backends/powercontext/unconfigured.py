@@ -17,8 +17,8 @@ from pydantic import ConfigDict, PrivateAttr
 
 from .errors import PowerContextConfigurationError
 from .host import MemoryManager, ReadError
-from .identifiers import is_owner_id
-from .people import is_usable_user_id
+from .settings.identifiers import is_owner_id
+from .settings.people import is_usable_user_id
 
 logger = logging.getLogger(__name__)
 

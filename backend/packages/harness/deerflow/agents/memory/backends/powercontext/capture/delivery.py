@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final, Literal
 
-from ..client import PowerContextClient
+from ..api.client import PowerContextClient
 from ..deadline import Deadline
 from ..errors import (
     PowerContextAuthenticationError,
@@ -19,7 +19,7 @@ from ..errors import (
     PowerContextStatusError,
     PowerContextUnavailableError,
 )
-from ..people import Binding, People
+from ..settings.people import Binding, People
 from .backoff import Backoff
 from .lease import Lease
 from .log import CaptureLog

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..client import PowerContextClient
-from ..config import PowerContextSettings
+from ..api.client import PowerContextClient
 from ..deadline import Deadline
 from ..errors import PowerContextConfigurationError, PowerContextOutboxError
-from ..people import Binding
+from ..settings.loading import PowerContextSettings
+from ..settings.people import Binding
 from ..transport.forking import in_forked_children
 from .delivery import Delivery
 from .log import CaptureLog, announce

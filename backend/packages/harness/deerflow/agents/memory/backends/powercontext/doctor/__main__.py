@@ -15,9 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..config import VARIABLES
 from ..diagnostics import Finding
 from ..errors import PowerContextConfigurationError
+from ..settings.loading import VARIABLES
 from .capture_checks import check_capture
 from .config_file import read_config
 from .environment import enter_checkout

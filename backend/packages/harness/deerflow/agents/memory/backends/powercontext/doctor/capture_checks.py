@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ..client import PowerContextClient
+from ..api.client import PowerContextClient
 from ..deadline import Deadline
 from ..diagnostics import Finding, remedy_for
 from ..errors import PowerContextError, PowerContextOutboxError
-from ..people import Binding
-from ..settings import PowerContextSettings
+from ..settings.people import Binding
+from ..settings.variables import PowerContextSettings
 from .config_file import resolved
 
 _LONG_SECONDS: Final = 3600.0

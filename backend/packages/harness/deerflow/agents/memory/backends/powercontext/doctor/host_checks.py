@@ -10,7 +10,7 @@ from typing import Any
 from ..diagnostics import Finding
 from ..errors import PowerContextConfigurationError
 from ..host import NO_QUERY, host_forwards_query
-from ..yaml_config import parse_backend_config
+from ..settings.yaml_config import parse_backend_config
 from .config_file import is_true, resolved
 
 TOOL_PATH = "deerflow.agents.memory.backends.powercontext.remember_tool:install"

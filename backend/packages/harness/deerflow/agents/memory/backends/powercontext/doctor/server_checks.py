@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ..api.client import PowerContextClient
+from ..api.requests import is_unknown_route
 from ..check_people import check_everybody
-from ..client import PowerContextClient
-from ..config import PowerContextSettings, load_settings
 from ..deadline import Deadline
 from ..diagnostics import Finding, remedy_for, settings_warnings, sign_in_problem
 from ..errors import PowerContextConfigurationError, PowerContextError
-from ..people import Binding
-from ..requests import is_unknown_route
+from ..settings.loading import PowerContextSettings, load_settings
+from ..settings.people import Binding
 from .capture_checks import check_extraction
 
 LIMIT_SECONDS: Final = 30.0

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..config import PowerContextSettings
 from ..diagnostics import Finding, positions, told
 from ..errors import PowerContextConfigurationError
+from ..settings.loading import PowerContextSettings
 from .config_file import resolved
 
 _SECONDS = 2.0

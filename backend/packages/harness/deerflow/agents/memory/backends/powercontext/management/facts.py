@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from ..models import ArtifactReference, Citation
+from ..api.models import ArtifactReference, Citation
 
 SOURCE: Final = "powercontext"
 

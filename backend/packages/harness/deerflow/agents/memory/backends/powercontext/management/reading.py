@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..client import PowerContextClient
+from ..api.client import PowerContextClient
+from ..api.listing_models import ListedMemory
+from ..api.models import ArtifactReference, Citation
 from ..deadline import Deadline
 from ..errors import PowerContextError
 from ..host_tags import without_host_tags
-from ..listing_models import ListedMemory
-from ..models import ArtifactReference, Citation
-from ..people import Binding
+from ..settings.people import Binding
 from .facts import document, fact
 
 MAX_LISTED: Final = 500

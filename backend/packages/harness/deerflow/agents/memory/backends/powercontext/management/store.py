@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from ..config import PowerContextSettings
 from ..deadline import Deadline
 from ..errors import PowerContextBusyError, PowerContextError
 from ..host import ConflictError, ManagerError, MemoryUnavailableError
 from ..host_tags import without_host_tags
-from ..people import Binding
 from ..process import shared_client
+from ..settings.loading import PowerContextSettings
+from ..settings.people import Binding
 from ..tools.changing import AlreadySo as NothingToChange
 from ..tools.changing import Changed, NotChanged
 from ..tools.changing import Outcome as ChangeOutcome

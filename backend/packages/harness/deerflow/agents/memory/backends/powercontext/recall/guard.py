@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 from weakref import WeakKeyDictionary
 
-from ..client import PowerContextClient
+from ..api.client import PowerContextClient
 from ..errors import PowerContextCancelledError, PowerContextError, PowerContextStatusError, PowerContextTimeoutError
 from ..transport.forking import in_forked_children
 

@@ -9,9 +9,9 @@ import logging
 import threading
 
 from ..diagnostics import concerns_one_person, describe
-from ..people import Binding
+from ..settings.people import Binding
+from ..settings.yaml_config import ReadPolicy
 from ..transport.forking import in_forked_children
-from ..yaml_config import ReadPolicy
 
 logger = logging.getLogger(__name__)
 

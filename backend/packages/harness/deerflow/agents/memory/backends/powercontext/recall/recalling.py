@@ -11,8 +11,8 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
+from ..api.requests import is_unknown_route
 from ..errors import PowerContextCancelledError, PowerContextError
-from ..requests import is_unknown_route
 from .choosing import MOST, choose, rank
 from .query import focused_query_of, two_best_words
 from .request import Request
@@ -21,10 +21,10 @@ from .second_query import query_for, stricter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..client import PowerContextClient
+    from ..api.client import PowerContextClient
+    from ..api.models import Hit
     from ..deadline import Deadline
-    from ..models import Hit
-    from ..people import Binding
+    from ..settings.people import Binding
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from ..models import MAX_QUERY_CHARACTERS
+from ..api.models import MAX_QUERY_CHARACTERS
 from .forms import forms, latin_language, stem
 from .languages import Language
 from .prose import CLAUSE_END, HAN_RUN, TOKEN, prose_of, sentences_of

@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from ..client import PowerContextClient
+from ..api.client import PowerContextClient
+from ..api.models import Citation
 from ..deadline import Deadline
 from ..errors import PowerContextCancelledError, PowerContextError, PowerContextStatusError
-from ..models import Citation
-from ..people import Binding
+from ..settings.people import Binding
 from . import outcomes
 from .citations import Misread, read_citation
 from .memories import Memory, Standing, memory_of

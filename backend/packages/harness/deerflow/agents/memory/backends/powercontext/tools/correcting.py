@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..client import PowerContextClient
-from ..config import PowerContextSettings
+from ..api.client import PowerContextClient
 from ..deadline import Deadline
-from ..people import Binding
 from ..process import shared_client
+from ..settings.loading import PowerContextSettings
+from ..settings.people import Binding
 from .changing import MAX_STEP_SECONDS, AlreadySo, Change, Changed, NotChanged, Outcome
 from .memories import Memory, Standing
 from .outcomes import KINDS, normalize, refusal

@@ -6,15 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from ..config import PowerContextSettings
+from ..api.models import Hit
 from ..deadline import Deadline
 from ..errors import PowerContextError
 from ..host_tags import result_without_host_tags
-from ..models import Hit
-from ..people import Binding
 from ..process import shared_client
 from ..recall.recalling import Recall
 from ..recall.request import Request
+from ..settings.loading import PowerContextSettings
+from ..settings.people import Binding
 from . import outcomes
 from .outcomes import reason_of
 

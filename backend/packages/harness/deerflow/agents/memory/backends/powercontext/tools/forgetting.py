@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..config import PowerContextSettings
 from ..deadline import Deadline
-from ..people import Binding
 from ..process import shared_client
+from ..settings.loading import PowerContextSettings
+from ..settings.people import Binding
 from .changing import MAX_STEP_SECONDS, AlreadySo, Change, Changed, NotChanged, Outcome
 from .memories import Memory, Standing
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from ..client import MAX_HITS, MAX_MATCHES, PowerContextClient
+from ..api.client import MAX_HITS, MAX_MATCHES, PowerContextClient
+from ..api.models import MAX_QUERY_CHARACTERS, Hit
 from ..deadline import Deadline
 from ..errors import (
     PowerContextAuthenticationError,
@@ -24,8 +25,7 @@ from ..errors import (
     PowerContextScopeNotFoundError,
     PowerContextStatusError,
 )
-from ..models import MAX_QUERY_CHARACTERS, Hit
-from ..people import Binding
+from ..settings.people import Binding
 from .outcomes import normalize
 
 MAX_WORDS: Final = 40

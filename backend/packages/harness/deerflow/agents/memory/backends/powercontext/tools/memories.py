@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from ..client import PowerContextClient
+from ..api.client import PowerContextClient
+from ..api.memory_models import MemoryState
+from ..api.models import ArtifactReference, Citation, EntryCitation
 from ..deadline import Deadline
 from ..errors import PowerContextError
-from ..memory_models import MemoryState
-from ..models import ArtifactReference, Citation, EntryCitation
-from ..people import Binding
+from ..settings.people import Binding
 from .citations import Cited, CitedEntry, CitedMemory
 
 State = Literal["active", "forgotten", "set_aside"]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ..api.models import ArtifactReference, Citation
 from ..errors import (
     PowerContextCancelledError,
     PowerContextConnectionError,
@@ -15,7 +16,6 @@ from ..errors import (
     PowerContextStatusError,
     PowerContextTimeoutError,
 )
-from ..models import ArtifactReference, Citation
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

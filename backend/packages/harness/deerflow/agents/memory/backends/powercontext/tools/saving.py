@@ -12,13 +12,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..client import PowerContextClient
-from ..config import PowerContextSettings
+from ..api.client import PowerContextClient
+from ..api.models import Hit
 from ..deadline import Deadline
 from ..errors import PowerContextCancelledError, PowerContextError, PowerContextResponseError, PowerContextStatusError, PowerContextTimeoutError
-from ..models import Hit
-from ..people import Binding
 from ..process import shared_client
+from ..settings.loading import PowerContextSettings
+from ..settings.people import Binding
 from ..transport.forking import in_forked_children
 from .looking_up import find
 from .outcomes import AlreadySaved, NotSaved, Outcome, Saved, Unknown, normalize, proves_not_saved, reason_of, refusal

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from ..api.models import ArtifactReference, Citation
 from ..errors import PowerContextStatusError
-from ..models import ArtifactReference, Citation
 from .changing import AlreadySo, Changed, NotChanged
 from .changing import Unknown as UnknownChange
 from .outcomes import KINDS, MAX_TEXT_BYTES, AlreadySaved, NotSaved, Saved, Unknown, normalize

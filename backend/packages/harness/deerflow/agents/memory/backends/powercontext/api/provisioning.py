@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr
 
-from .deadline import Deadline
-from .errors import PowerContextAuthenticationError
+from ..deadline import Deadline
+from ..errors import PowerContextAuthenticationError
+from ..settings.people import Binding
+from ..transport.exchange import Request, Transport
 from .models import Response, Scope
-from .people import Binding
 from .requests import MAX_RESPONSE_BYTES, get, success
-from .transport.exchange import Request, Transport
 
 ROLE = "scope.contributor"
 """Reads a Scope's memories and adds to them (1.4.1)."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from ..errors import PowerContextConfigurationError
 from .bindings_file import parse, read_file
-from .errors import PowerContextConfigurationError
 from .people import Entry
 
 LOCK_SECONDS: Final = 60.0

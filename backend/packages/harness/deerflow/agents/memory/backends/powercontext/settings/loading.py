@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from ..errors import PowerContextConfigurationError
+from ..transport.endpoint import find_endpoint, server_url
+from ..transport.forking import in_forked_children
 from .bindings_file import parse, read_file
-from .errors import PowerContextConfigurationError
 from .people import Entry, People
-from .settings import ENVIRONMENT_PREFIX, VARIABLES, PowerContextSettings, needs_token, told_about
-from .transport.endpoint import find_endpoint, server_url
-from .transport.forking import in_forked_children
+from .variables import ENVIRONMENT_PREFIX, VARIABLES, PowerContextSettings, needs_token, told_about
 
 __all__ = ["ENVIRONMENT_PREFIX", "VARIABLES", "PowerContextSettings", "load_settings", "reset_settings", "told_about"]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from .errors import PowerContextResponseError
+from ..errors import PowerContextResponseError
 
 MAX_QUERY_CHARACTERS: Final = 8192
 """The API's limit of ``query``, in Unicode characters (1.4.1 and 1.2.0)."""

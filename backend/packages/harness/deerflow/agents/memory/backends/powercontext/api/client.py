@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from .config import PowerContextSettings
-from .deadline import Deadline
-from .errors import PowerContextResponseError
+from ..deadline import Deadline
+from ..errors import PowerContextResponseError
+from ..settings.loading import PowerContextSettings
+from ..settings.people import Binding
+from ..transport.exchange import Request, Transport
 from .lists import ListOperations
 from .memory_models import AtomicSearchReply, EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryRevision, MemoryState
 from .models import MAX_QUERY_CHARACTERS, ArtifactReference, Capabilities, EntryCitation, Hit, PreparedContext, Readiness, Remembered, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
-from .people import Binding
 from .requests import MAX_RESPONSE_BYTES, get, post, put, success
-from .transport.exchange import Request, Transport
 
 MAX_HITS: Final = 50
 """The most hits a search returns (1.4.1 and 1.2.0)."""

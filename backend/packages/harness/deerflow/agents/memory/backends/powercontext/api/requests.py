@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from .errors import (
+from ..errors import (
     PowerContextAuthenticationError,
     PowerContextError,
     PowerContextResponseError,
@@ -13,9 +13,9 @@ from .errors import (
     PowerContextStatusError,
     PowerContextUnavailableError,
 )
+from ..settings.people import Binding
+from ..transport.exchange import Reply, Request
 from .models import ERROR_CODES, ErrorReply
-from .people import Binding
-from .transport.exchange import Reply, Request
 
 # 32 KiB of text is six times that when every byte is escaped as \u00XX; the rest is the envelope.
 MAX_RESPONSE_BYTES: Final = 6 * 32768 + 8192

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from .config import ENVIRONMENT_PREFIX, VARIABLES, told_about
-from .errors import PowerContextConfigurationError
+from ..errors import PowerContextConfigurationError
+from .loading import ENVIRONMENT_PREFIX, VARIABLES, told_about
 
 ReadPolicy = Literal["fail_open", "fail_closed"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from .deadline import Deadline
+from ..deadline import Deadline
+from ..settings.people import Binding
+from ..transport.exchange import Transport
 from .listing_models import ArtifactList, MemoryList
 from .memory_models import MemoryPage
-from .people import Binding
 from .requests import get, post, success
-from .transport.exchange import Transport
 
 MAX_PAGE: Final = 100
 """The most memories a page of a list has (1.4.1)."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from .errors import PowerContextConfigurationError
+from ..errors import PowerContextConfigurationError
 from .identifiers import OWNER_ID_RULE, SCOPE_ID_RULE, TOKEN_RULE, is_owner_id, is_scope_id, is_token
 from .people import Entry
 

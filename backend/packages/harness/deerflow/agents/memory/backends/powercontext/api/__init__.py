@@ -1,0 +1,1 @@
+"""PowerContext's HTTP API, in both generations: what is asked, and what is read of the replies."""

@@ -1,0 +1,1 @@
+"""What the operator set: variables, the bindings file, YAML. Read once per process, valid as a whole or refused."""
