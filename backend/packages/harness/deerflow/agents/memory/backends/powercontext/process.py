@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from .api.client import PowerContextClient
 from .settings.loading import PowerContextSettings
 from .transport.forking import in_forked_children
+
+_Thing = TypeVar("_Thing")
 
 
 class _Shared:
@@ -35,3 +39,24 @@ _shared = _Shared()
 def shared_client(settings: PowerContextSettings) -> PowerContextClient:
     """Return the process's client for ``settings``, which recall and tools share. No network."""
     return _shared.client(settings)
+
+
+class PerClient(Generic[_Thing]):
+    """Something that a client has once, made at first need, and a process has one client. It must not hold on to the client."""
+
+    def __init__(self, make: Callable[[], _Thing]) -> None:
+        self._make = make
+        self._things: WeakKeyDictionary[PowerContextClient, _Thing] = WeakKeyDictionary()
+        self._start()
+        in_forked_children(self._start)
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+
+    def of(self, client: PowerContextClient) -> _Thing:
+        """Return that of ``client``."""
+        with self._lock:
+            thing = self._things.get(client)
+            if thing is None:
+                thing = self._things[client] = self._make()
+            return thing

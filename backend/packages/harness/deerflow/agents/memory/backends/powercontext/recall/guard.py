@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
-from weakref import WeakKeyDictionary
 
 from ..api.client import PowerContextClient
 from ..errors import PowerContextCancelledError, PowerContextError, PowerContextStatusError, PowerContextTimeoutError
+from ..process import PerClient
 from ..transport.forking import in_forked_children
 
 FIRST_INTERVAL_SECONDS: Final = 1.0
@@ -120,25 +120,9 @@ class Attempt:
             guard.refused()
 
 
-class _Guards:
-    """One guard for each client, and a process has one client."""
-
-    def __init__(self) -> None:
-        self._guards: WeakKeyDictionary[PowerContextClient, Guard] = WeakKeyDictionary()
-        self._start()
-        in_forked_children(self._start)
-
-    def _start(self) -> None:
-        self._lock = threading.Lock()
-
-    def guard(self, client: PowerContextClient) -> Guard:
-        with self._lock:
-            return self._guards.setdefault(client, Guard())
-
-
-_guards = _Guards()
+_guards = PerClient(Guard)
 
 
 def guard_of(client: PowerContextClient) -> Guard:
     """Return the process's guard for ``client``, which all people share."""
-    return _guards.guard(client)
+    return _guards.of(client)

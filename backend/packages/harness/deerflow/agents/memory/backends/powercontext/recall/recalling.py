@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..api.requests import is_unknown_route
 from ..errors import PowerContextCancelledError, PowerContextError
+from ..process import PerClient
 from .choosing import MOST, choose, rank
 from .query import focused_query_of, two_best_words
 from .request import Request
@@ -39,13 +40,23 @@ _NO_SEARCH: Final = PowerContextError("the server does not know this search")
 _HITS_WANTED_OF_THE_REJECTED: Final = 3
 
 
+class _SearchState:
+    """What is known of the server's search: recall and the tools share it."""
+
+    def __init__(self) -> None:
+        self.unknown_until = 0.0
+        self.fails = False
+
+
+_searches = PerClient(_SearchState)
+
+
 class Recall:
     """Recalls from one server. Safe for any number of threads."""
 
     def __init__(self, client: PowerContextClient) -> None:
         self._client = client
-        self._no_search_until = 0.0
-        self._search_fails = False
+        self._search_state = _searches.of(client)
 
     def recall(self, binding: Binding, text: str, *, deadline: Deadline) -> str:
         """Return the text the server prepared for the request ``text``; ``""`` if it has none.
@@ -86,7 +97,7 @@ class Recall:
         """Return the memories that have a word of ``request``, or why they could not be searched for."""
         if not request.words:
             return []
-        if time.monotonic() < self._no_search_until:
+        if time.monotonic() < self._search_state.unknown_until:
             return _NO_SEARCH
         try:
             hits = self._client.search_atomic_memory(binding, " ".join(request.words), deadline=deadline.within(deadline.left() * _SHARE_OF_A_SEARCH))
@@ -95,17 +106,17 @@ class Recall:
         except PowerContextError as error:
             if not is_unknown_route(error):
                 return error
-            self._no_search_until = time.monotonic() + ASK_AGAIN_SECONDS
+            self._search_state.unknown_until = time.monotonic() + ASK_AGAIN_SECONDS
             return _NO_SEARCH
-        if self._search_fails:
-            self._search_fails = False
+        if self._search_state.fails:
+            self._search_state.fails = False
             logger.info("PowerContext recall: the search works again.")
         return hits
 
     def _tell_that_search_fails(self, error: PowerContextError) -> None:
         """Say once, of a search that fails while recalls go on, that they find less."""
-        if error is not _NO_SEARCH and not self._search_fails:
-            self._search_fails = True
+        if error is not _NO_SEARCH and not self._search_state.fails:
+            self._search_state.fails = True
             logger.warning("PowerContext recall: the search failed (%s). Until it is back, recalls use one request and find less.", type(error).__name__)
 
     def _prepare(self, binding: Binding, query: str, second_query: str, deadline: Deadline) -> str:
