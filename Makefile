@@ -62,6 +62,7 @@ DEERFLOW_CHECKOUT = $(or $(DEERFLOW),$(error Name the checkout: make $@ DEERFLOW
 audit: install ##- Save, correct and forget through a bad network to a server that is killed again and again, and compare every claim with the store
 	@$(BIN)/python backend/scripts/measuring/audit.py $(ARGS)
 	@$(BIN)/python backend/scripts/measuring/audit_changes.py $(CHANGE_ARGS)
+	@$(BIN)/python backend/scripts/measuring/audit_capture.py
 
 bench-recall: install .venv-1.2.0/installed ##- Measure what recall finds for prompts as people type them (minutes; ARGS=--write)
 	@$(BIN)/python backend/scripts/measuring/bench_recall.py $(ARGS)

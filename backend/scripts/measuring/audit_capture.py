@@ -170,7 +170,8 @@ def main() -> int:
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.gateway:
-        gateway(*arguments.gateway, arguments.threads, arguments.folder)
+        first, last = arguments.gateway
+        gateway(first, last, arguments.threads, arguments.folder)
         return 0
     executable = find_executable()
     if executable is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from typing import Final
 
 from ..diagnostics import describe
 from ..errors import PowerContextError, PowerContextOutboxError
@@ -13,15 +12,14 @@ from ..transport.forking import in_forked_children
 
 logger = logging.getLogger(__name__)
 
-NOTICE: Final = (
-    "PowerContext capture is on (%s): what people with a binding write%s is stored on the PowerContext server as sources. PowerContext cannot delete a source: "
-    "forgetting a memory leaves it, and the outbox's purge only forgets what has not been sent."
-)
-
 
 def announce(mode: str) -> None:
     """Say what capture does, before anything is sent."""
-    logger.warning(NOTICE, mode, ", and the final answers they get," if mode == "turns" else "")
+    logger.warning(
+        "PowerContext capture is on (%s): what people with a binding write is sent to be learned from (with `turns`, the final answers, too). PowerContext cannot delete a source: "
+        "forgetting a memory leaves it, and the outbox's purge only forgets what has not been sent.",
+        mode,
+    )
 
 
 class CaptureLog:
