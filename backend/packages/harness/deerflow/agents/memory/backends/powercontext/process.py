@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from .api.client import PowerContextClient
 from .settings.loading import PowerContextSettings
 from .transport.forking import in_forked_children
-
-_Thing = TypeVar("_Thing")
 
 
 class _Shared:
@@ -41,19 +39,19 @@ def shared_client(settings: PowerContextSettings) -> PowerContextClient:
     return _shared.client(settings)
 
 
-class PerClient(Generic[_Thing]):
+class PerClient:
     """Something that a client has once, made at first need, and a process has one client. It must not hold on to the client."""
 
-    def __init__(self, make: Callable[[], _Thing]) -> None:
+    def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
-        self._things: WeakKeyDictionary[PowerContextClient, _Thing] = WeakKeyDictionary()
+        self._things: WeakKeyDictionary[PowerContextClient, Any] = WeakKeyDictionary()
         self._start()
         in_forked_children(self._start)
 
     def _start(self) -> None:
         self._lock = threading.Lock()
 
-    def of(self, client: PowerContextClient) -> _Thing:
+    def of(self, client: PowerContextClient) -> Any:
         """Return that of ``client``."""
         with self._lock:
             thing = self._things.get(client)

@@ -125,4 +125,5 @@ _guards = PerClient(Guard)
 
 def guard_of(client: PowerContextClient) -> Guard:
     """Return the process's guard for ``client``, which all people share."""
-    return _guards.of(client)
+    guard: Guard = _guards.of(client)
+    return guard
