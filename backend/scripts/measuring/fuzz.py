@@ -13,6 +13,7 @@ import random
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from parts import backend
@@ -20,21 +21,20 @@ from powercontext_support import OWNER
 from powercontext_support.byte_server import ByteServer, Peer, Request
 from powercontext_support.replies import Reply
 
-from deerflow.agents.memory.backends.powercontext.api.models import (
-    Capabilities,
-    ErrorReply,
-    PreparedContext,
-    Readiness,
-    Remembered,
-    Scope,
-    SearchReply,
-    ServerInfo,
-)
-from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError, PowerContextResponseError
+from deerflow.agents.memory.backends.powercontext.api.listing_models import ArtifactList, MemoryList
+from deerflow.agents.memory.backends.powercontext.api.memory_models import AtomicSearchReply, EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryPage, MemoryRevision, MemoryState
+from deerflow.agents.memory.backends.powercontext.api.models import Capabilities, ErrorReply, PreparedContext, Readiness, Remembered, Response, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
+from deerflow.agents.memory.backends.powercontext.deadline import Deadline
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError, PowerContextError, PowerContextResponseError
+from deerflow.agents.memory.backends.powercontext.process import shared_client
+from deerflow.agents.memory.backends.powercontext.settings.bindings_file import parse
 from deerflow.agents.memory.backends.powercontext.settings.loading import VARIABLES, load_settings, reset_settings
 
 CAPTURED = Path(__file__).resolve().parents[2] / "tests" / "powercontext_support" / "captured"
-MODELS = (PreparedContext, Readiness, ServerInfo, Capabilities, Scope, Remembered, SearchReply, ErrorReply)
+MODELS: tuple[type[Response], ...] = (
+    *(PreparedContext, Readiness, ServerInfo, Capabilities, Scope, Remembered, SearchReply, ErrorReply, Stats, SourceAccepted),
+    *(AtomicSearchReply, MemoryState, LifecycleReply, MemoryRevision, MemoryEntry, EntryReply, MemoryManifest, MemoryPage, MemoryList, ArtifactList),
+)
 TOKENS = [b"null", b"true", b"-1", b"1e999", b"NaN", b'""', b"[]", b"{}", b'"\\ud800"', b"\xff", b"\x00", b"\r\n\r\n", b"0\r\n", b'"schema"', b'"content"', b'"records"', b'"entry"']
 GOOD = {
     "base_url": "https://powercontext.example.com:8443/memory",
@@ -45,7 +45,11 @@ GOOD = {
     "recall_query": "focused",
     "recall_timeout_seconds": "2.0",
     "remember_timeout_seconds": "5.0",
+    "tools": "remember,recall",
+    "capture": "user",
+    "capture_max_days": "30",
 }
+BINDINGS = b'{"bindings": [{"owner_user_id": "u-1", "scope_id": "scp_1", "token": "secret-token"}, {"owner_user_id": "u-2", "scope_id": "scp_2", "shared": true}]}'
 
 
 def mutate(data: bytes, chance: random.Random) -> bytes:
@@ -84,16 +88,19 @@ def fuzz_replies(bodies: list[bytes], count: int, chance: random.Random) -> Coun
 
 
 def fuzz_the_wire(bodies: list[bytes], count: int, chance: random.Random) -> Counter[str]:
-    """Let a recall meet ``count`` mutated HTTP replies; it has to return text or nothing, in time."""
+    """Let a question, past the guard, meet ``count`` mutated HTTP replies; it has to return text or nothing, in time."""
     tally: Counter[str] = Counter()
 
     def answer(_request: Request, peer: Peer) -> None:
         peer.send(mutate(Reply(200, chance.choice(bodies)).raw(), chance))
 
-    with ByteServer(answer) as server, backend(server.base_url, recall_timeout_seconds="0.3") as (manager, *_):
+    with ByteServer(answer) as server, backend(server.base_url) as (_, _, settings):
+        [binding] = settings.people.bindings
         for _ in range(count):
             started = time.monotonic()
-            context = manager.get_context(OWNER, query="refund")
+            context = ""
+            with suppress(PowerContextError):
+                context = shared_client(settings).prepare_context(binding, "refund", deadline=Deadline.after(0.3))
             assert time.monotonic() - started < 0.4, "a recall that was late"
             assert len(context.encode()) <= 8000, "a context over its budget"
             tally["recalled" if context else "nothing"] += 1
@@ -124,6 +131,17 @@ def report(what: str, tally: Counter[str]) -> None:
     print(f"{what}: " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.items())), flush=True)
 
 
+def fuzz_bindings(count: int, chance: random.Random) -> Counter[str]:
+    """Read ``count`` mutated bindings files."""
+    tally: Counter[str] = Counter()
+    for _ in range(count):
+        entries, faults = parse(mutate(BINDINGS, chance), token_needed=True)
+        assert "secret-token" not in "".join(faults), "a value in the message"
+        assert faults or all(entry.token for entry in entries), "an entry without the token it needs"
+        tally["refused" if faults else "accepted"] += 1
+    return tally
+
+
 def main() -> int:
     """Fuzz; anything unexpected is raised."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -138,6 +156,7 @@ def main() -> int:
     report(f"{arguments.replies} mutated replies, read as each of the models", fuzz_replies(bodies, arguments.replies, chance))
     report(f"{arguments.replies // 40} mutated contexts through a socket", fuzz_the_wire(contexts, arguments.replies // 40, chance))
     report(f"{arguments.replies // 20} mutated environments", fuzz_settings(arguments.replies // 20, chance))
+    report(f"{arguments.replies // 20} mutated bindings files", fuzz_bindings(arguments.replies // 20, chance))
     print(f"Nothing but our errors, and nothing accepted that is not what it claims. {time.monotonic() - started:.0f} s.")
     return 0
 
