@@ -1,4 +1,4 @@
-"""The server of ``bench.py``: answers every request with the same recorded reply, as fast as Python can.
+"""The server of ``bench.py``: answers a search with three memories and all else with one recorded reply, as fast as Python can.
 
 Prints the base URLs it listens on as JSON and ends when its standard input does.
 """
@@ -13,14 +13,25 @@ import sys
 import threading
 from pathlib import Path
 
+import parts  # noqa: F401 - puts powercontext_support on the path
+from powercontext_support.replies import atomic
+
 CAPTURED = Path(__file__).resolve().parents[2] / "tests/powercontext_support/captured/1.4.1/prepare_context_ready.json"
 
 _CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
-def reply(*, keep_alive: bool) -> bytes:
-    """Return the recorded answer with a PowerContext server's headers, and ``Connection: close`` where it is to close."""
-    body = CAPTURED.read_bytes().strip()
+FOUND = json.dumps(
+    atomic(
+        "Order service convention: refund and money amounts are integer cents, never floats.",
+        "Order service: receipts are printed by the billing job every night.",
+        "The payment gateway is owned by another team.",
+    )
+).encode()
+
+
+def reply(body: bytes, *, keep_alive: bool) -> bytes:
+    """Return ``body`` with a PowerContext server's headers, and ``Connection: close`` where it is to close."""
     head = [
         "HTTP/1.1 200 OK",
         "date: Mon, 30 Nov 2026 12:00:00 GMT",
@@ -33,7 +44,7 @@ def reply(*, keep_alive: bool) -> bytes:
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
-def converse(connection: socket.socket, answer: bytes, keep_alive: bool) -> None:
+def converse(connection: socket.socket, prepared: bytes, found: bytes, keep_alive: bool) -> None:
     """Answer the requests of one connection; only the first if it is not kept."""
     pending = b""
     while True:
@@ -42,6 +53,7 @@ def converse(connection: socket.socket, answer: bytes, keep_alive: bool) -> None
             if not data:
                 return
             pending += data
+        answer = found if b"/search " in pending[: pending.index(b"\r\n")] else prepared
         pending = pending[end + 4 + _length(pending) :]
         connection.sendall(answer)
         if not keep_alive:
@@ -56,13 +68,13 @@ def _length(request: bytes) -> int:
 def listen(tls: ssl.SSLContext | None, *, keep_alive: bool) -> str:
     """Serve on a port of its own, in threads, and return the base URL."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-    answer = reply(keep_alive=keep_alive)
+    prepared, found = reply(CAPTURED.read_bytes().strip(), keep_alive=keep_alive), reply(FOUND, keep_alive=keep_alive)
 
     def serve(connection: socket.socket) -> None:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with tls.wrap_socket(connection, server_side=True) if tls else connection as stream:
-                converse(stream, answer, keep_alive)
+                converse(stream, prepared, found, keep_alive)
         except OSError:  # the client went away
             connection.close()
 

@@ -30,12 +30,17 @@ def language_of(word: str, latin: Language | None) -> Language | None:
     return latin if first < "ɐ" else None
 
 
+# Made once: each request is compared with all of them.
+_ENGLISH = frozenset(FUNCTION_WORDS | TASK_VERBS)
+_LATIN = [(language, frozenset(language.function_words | language.request_words)) for language in LATIN]
+
+
 def latin_language(words: Iterable[str]) -> Language | None:
     """Return the language to which the most of ``words`` belong; ``None`` if that is English, or none."""
     counts = Counter(words)
-    best, most = None, sum(counts[word] for word in counts.keys() & (FUNCTION_WORDS | TASK_VERBS))
-    for language in LATIN:
-        count = sum(counts[word] for word in counts.keys() & (language.function_words | language.request_words))
+    best, most = None, sum(counts[word] for word in counts.keys() & _ENGLISH)
+    for language, telling in _LATIN:
+        count = sum(counts[word] for word in counts.keys() & telling)
         if count > most:
             best, most = language, count
     return best
@@ -55,19 +60,20 @@ def fold(word: str) -> str:
     return word if word.isascii() else "".join(sign for sign in unicodedata.normalize("NFD", word) if unicodedata.category(sign) != "Mn")
 
 
-def forms(word: str, latin: Language | None = None) -> list[str]:
+@lru_cache(maxsize=4096)
+def forms(word: str, latin: Language | None = None) -> tuple[str, ...]:
     """Return other forms of ``word`` that are worth a search; some of them exist."""
     language = language_of(word, latin)
     if language is None:
         if word.isascii():
-            return _english_forms(word)
-        return [katakana + particle for katakana in _KATAKANA.findall(word) for particle in JAPANESE_PARTICLES]
+            return tuple(_english_forms(word))
+        return tuple(katakana + particle for katakana in _KATAKANA.findall(word) for particle in JAPANESE_PARTICLES)
     base = _base(word, language)
     bases = [base] if base.isascii() or language in (RUSSIAN, ARABIC, KOREAN) else [base, fold(base)]
     if language is GERMAN and (umlaut := _with_umlaut(base)):
         bases.append(umlaut)
     found = [beginning + some + ending for some in bases for ending in ("", *language.endings[::-1]) for beginning in ("", *language.beginnings[::-1]) if not (ending and beginning)]
-    return [form for form in dict.fromkeys(found) if form != word]
+    return tuple(form for form in dict.fromkeys(found) if form != word)
 
 
 def other_number(word: str) -> str | None:
