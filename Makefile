@@ -20,8 +20,8 @@ install: .venv/installed ##- Make .venv with everything the demo, the tests and 
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
-demo: install ## Show it on a real PowerContext server, in half a minute; VERBOSE=1 prints all
-	@$(BIN)/python backend/devhost/demo.py
+demo: install ## Show it on a real PowerContext server, in half a minute; VERBOSE=1 prints all, CAPTURE=1 shows capture
+	@$(BIN)/python backend/devhost/$(if $(CAPTURE),demo_capture.py,demo.py)
 
 # Two processes: while one waits for a deadline to pass, the other works. Tests with a real server share one, in one of them.
 test: install ## Run the tests, with a real PowerContext server; ARGS=for pytest

@@ -29,6 +29,8 @@ EXAMPLES = {
     "named secret": [
         "password: correcthorse",
         "my password is hunter2",
+        "The password of the scanner is hunter22.",
+        "the API key for our staging cluster in Utrecht: live-7",
         "The PASSWORD=swordfish please",
         "DB_PASSWORD='tr0ub4dor'",
         '"api_key": "live-1234"',
@@ -50,6 +52,8 @@ HARMLESS = [
     "The password is stored in the vault, the token is refreshed daily.",
     "The password is required; passwords are hashed with argon2.",
     "password: str",
+    "The password for the wifi is on the fridge.",
+    "The passwords of our users are hashed, and access keys for the cluster are rotated.",
     "api_key: str | None = None",
     "api_key = os.environ['KEY']",
     "token = tokenizer.next()",

@@ -72,6 +72,9 @@ class GenerationModel:
         evidence = asked.get("evidence") if isinstance(asked, dict) else None
         if not evidence:
             return "ok"
+        if set(asked) != {"evidence"}:  # a candidate beside memories that are like it
+            created = {"action": "create", "compared_ids": [], "target_ids": [], "evidence_ids": [evidence[0]["evidence_id"]], "reason": "played"}
+            return json.dumps(created | {"content": {"kind": "fact", "text": evidence[0]["content"]["content"]}})
         shown = [(item["evidence_id"], item["content"]["content"], item["content"].get("metadata") or {}) for item in evidence]
         self.evidence += [content for _, content, _ in shown]
         candidates = [{"kind": "fact", "text": content, "evidence_ids": [name]} for name, content, metadata in shown if metadata.get("role") == "user"]

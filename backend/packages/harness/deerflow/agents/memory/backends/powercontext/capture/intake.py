@@ -23,7 +23,7 @@ from .outbox import Heard, Limits, Outbox
 from .transcript import KeepHidden, read_turns
 from .worker import Worker
 
-WAIT_SECONDS: Final = 0.04
+WAIT_SECONDS: Final = 0.02
 """How long a call waits for its conversation to be queued. It goes on behind the call after that."""
 
 MAX_CALLS: Final = 200

@@ -27,8 +27,8 @@ from .messages import (
 MAX_CHARACTERS: Final = 200_000
 """The longest message that is captured: PowerContext takes no longer source (1.4.1 and 1.2.0), and nobody types one."""
 
-MAX_TURNS: Final = 50
-"""How many turns are looked at, from the end: a conversation may be as long as it likes, and is handed over whole every time."""
+MAX_TURNS: Final = 10
+"""How many turns are looked at, from the end: a conversation is handed over whole every time, and looking takes the host's processor."""
 
 Role = Literal["user", "assistant"]
 Reason = Literal["blank", "credential", "explicit", "mode", "recalled", "too_long", "trivial"]
