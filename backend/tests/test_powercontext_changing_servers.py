@@ -199,7 +199,7 @@ def test_what_is_not_there_to_be_changed_is_refused_without_a_write(store: Store
     assert store.memories() == [("convention", TEXT)]
 
 
-@pytest.mark.parametrize(("text", "reason"), [("", "empty"), (None, "empty"), (7, "empty"), ("退" * 2731, "too_long"), ("half \ud83d", "not_unicode")], ids=lambda value: str(value)[:9])
+@pytest.mark.parametrize(("text", "reason"), [("", "empty"), (None, "empty"), (7, "not_a_string"), ("退" * 2731, "too_long"), ("half \ud83d", "not_unicode")], ids=lambda value: str(value)[:9])
 def test_a_text_that_cannot_be_stored_is_refused_without_a_request(text: Any, reason: str, store: Store) -> None:
     citation = store.remember()
     before = store.writes()

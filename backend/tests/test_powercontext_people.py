@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from powercontext_support import BuildManager, StartHTTP
 from powercontext_support.real_server import RealServer
-from powercontext_support.replies import PREPARE, answer, error, prepared
+from powercontext_support.replies import PREPARE, answer, atomic, error, prepared
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
 from deerflow.agents.memory.backends.powercontext.api.client import PowerContextClient
@@ -157,7 +157,8 @@ THREE = [{"owner_user_id": user_id, "scope_id": f"scp_canary_{user_id[-3:]}", "t
 def test_one_persons_trouble_is_told_once_with_its_number_and_is_nobody_elses(status: int, code: str, kind: str, powercontext_people: BuildPeople, powercontext_http: StartHTTP, log: pytest.LogCaptureFixture) -> None:
     server = powercontext_http()
     refused = ["Bearer canary-token-ben"]
-    server.decide(None, lambda request: error(status, code) if request.headers["authorization"] in refused else answer(prepared("Pier seven.")))
+    healthy = {PREPARE: answer(prepared("Pier seven."))}  # and the search finds nothing
+    server.decide(None, lambda request: error(status, code) if request.headers["authorization"] in refused else healthy.get(request.path, answer(atomic())))
     manager = powercontext_people(server.base_url, *THREE)
     log.clear()
     for _ in range(30):

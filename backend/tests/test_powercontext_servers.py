@@ -123,7 +123,7 @@ def test_a_text_without_a_word_is_saved(store: Store) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "reason"),
     [
-        ("fact", "", "empty"), ("fact", " \u3000\n", "empty"), ("fact", None, "empty"), ("fact", 5, "empty"), ("fact", "x" * 8193, "too_long"),
+        ("fact", "", "empty"), ("fact", " \u3000\n", "empty"), ("fact", None, "empty"), ("fact", 5, "not_a_string"), ("fact", "x" * 8193, "too_long"),
         ("fact", "退" * 2731, "too_long"), ("fact", "\u0958" * 2731, "too_long"), ("fact", "half \ud83d", "not_unicode"), ("note", "x", "unknown_kind"),
         (None, "x", "unknown_kind"), (["fact"], "x", "unknown_kind"),
     ],
