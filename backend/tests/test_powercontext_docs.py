@@ -30,12 +30,15 @@ yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "POWERCONTEXT.md"
 CHINESE = ROOT / "docs" / "POWERCONTEXT_zh.md"
+DOCKER = ROOT / "docs" / "POWERCONTEXT_DOCKER.md"
+DOCKER_CHINESE = ROOT / "docs" / "POWERCONTEXT_DOCKER_zh.md"
+PAIRS = [(GUIDE, CHINESE), (DOCKER, DOCKER_CHINESE)]
 README = ROOT / "README.md"
 SOURCES = sorted(Path(powercontext.__file__).parent.rglob("*.py"))
 # In a DeerFlow checkout README.md and Makefile are DeerFlow's own.
 AT_HOME = (ROOT / "docs" / "DESIGN.md").exists()
 
-pytestmark = pytest.mark.skipif(not (GUIDE.exists() and CHINESE.exists()), reason="the guide is not here")
+pytestmark = pytest.mark.skipif(not all(file.exists() for pair in PAIRS for file in pair), reason="the guide is not here")
 at_home = pytest.mark.skipif(not AT_HOME, reason="this is not the backend's own project")
 
 
@@ -70,16 +73,33 @@ def headings(file: Path) -> list[str]:
 # ---- both languages
 
 
-def test_both_languages_have_the_same_blocks_and_sections() -> None:
-    assert blocks(CHINESE) == blocks(GUIDE)
-    assert headings(CHINESE) == headings(GUIDE)
+@pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=["guide", "docker"])
+def test_both_languages_have_the_same_blocks_and_sections(english: Path, chinese: Path) -> None:
+    assert blocks(chinese) == blocks(english)
+    assert headings(chinese) == headings(english)
 
 
-def test_every_mark_belongs_to_a_block() -> None:
-    for file in (GUIDE, CHINESE):
-        marks = re.findall(r"<!-- (\w+) -->", file.read_text(encoding="utf-8"))
-        assert marks == [block.mark for block in blocks(file) if block.mark]
-        assert set(marks) <= {"runs", "shows"}
+@pytest.mark.parametrize("file", [file for pair in PAIRS for file in pair], ids=lambda file: file.name)
+def test_every_mark_belongs_to_a_block(file: Path) -> None:
+    marks = re.findall(r"<!-- (\w+) -->", file.read_text(encoding="utf-8"))
+    assert marks == [block.mark for block in blocks(file) if block.mark]
+    assert set(marks) <= {"runs", "shows"}
+
+
+@pytest.mark.parametrize("file", [GUIDE, CHINESE], ids=lambda file: file.name)
+def test_the_contents_name_every_section_and_each_link_leads_to_one(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    titles = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    anchors = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+    assert re.findall(r"\]\(#(.+?)\)", text.partition("\n## ")[0]) == anchors
+
+
+@pytest.mark.parametrize("file", [GUIDE, CHINESE], ids=lambda file: file.name)
+def test_the_quick_start_is_at_most_25_lines_of_commands(file: Path) -> None:
+    quick_start = file.read_text(encoding="utf-8").split("\n## ")[1]
+    commands = re.findall(r"^```bash\n(.*?)^```$", quick_start, re.MULTILINE | re.DOTALL)
+    assert len(commands) == 3
+    assert sum(len(block.strip().splitlines()) for block in commands) <= 25
 
 
 def test_the_launcher_in_the_guide_is_the_one_the_tests_use() -> None:
@@ -94,17 +114,16 @@ def texts_of(node: ast.AST) -> list[str]:
     return [part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
 
 
-def failure_sections(file: Path) -> str:
-    """Return the tables of section 9, which quotes what the backend says."""
-    section = re.split(r"^## ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[9]
-    assert section.startswith("9. ")
-    return "\n".join(line for line in section.splitlines() if line.startswith("|"))
+def log_tables(file: Path) -> str:
+    """Return the rows of the tables that quote what the backend says: section 9."""
+    sections = re.split(r"^## ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return "\n".join(line for section in sections if section.startswith("9. ") for line in section.splitlines() if line.startswith("|"))
 
 
-def test_what_section_9_quotes_is_in_the_code() -> None:
+def test_what_the_guide_quotes_is_in_the_code() -> None:
     code = "\n".join("\n".join(texts_of(ast.parse(source.read_text(encoding="utf-8")))) for source in SOURCES)
-    rows = [[cell.strip() for cell in line.split("|")[1:]] for line in failure_sections(GUIDE).splitlines()]
-    cells = [row[1] if row[0] in ("INFO", "WARNING", "error") else row[0] for row in rows]
+    rows = [[cell.strip() for cell in line.split("|")[1:]] for line in log_tables(GUIDE).splitlines()]
+    cells = [row[1] if row[0] in ("INFO", "WARNING", "ERROR", "error") else row[0] for row in rows]
     quoted = [quote for cell in cells for quote in re.findall(r"`(.+?)`", cell)]
     assert len(quoted) > 40
     for quote in quoted:
@@ -115,25 +134,20 @@ def test_what_section_9_quotes_is_in_the_code() -> None:
             assert any(" ".join(words[:cut]) in code and " ".join(words[cut:]) in code for cut in cuts), quote
 
 
-def spoken() -> Iterator[str]:
-    """Yield the start of what operators and models can read: log lines over DEBUG, problems, reasons, the tool's messages."""
+def logged() -> Iterator[str]:
+    """Yield the start of every line over DEBUG that the backend logs in its own words."""
     for source in SOURCES:
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func) in ("logger.info", "logger.warning", "logger.log"):
-                yield next(text for argument in node.args for text in texts_of(argument))
-            elif isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_SENTENCES" and node.value is not None:
-                yield from (text for text in texts_of(node.value) if text.endswith("."))
-            elif isinstance(node, ast.FunctionDef) and node.name in ("remedy_for", "_remedy_for_status", "translate"):
-                body = node.body[1:] if ast.get_docstring(node) else node.body
-                yield from (text for text in texts_of(ast.Module(body, [])) if " " in text)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("logger.info", "logger.warning", "logger.error", "logger.log"):
+                texts = [text for argument in node.args for text in texts_of(argument)]
+                yield from (re.split(r"[%:(;]", text)[0].strip() for text in texts[:1])
 
 
 @pytest.mark.parametrize("file", [GUIDE, CHINESE], ids=lambda file: file.name)
-def test_what_the_code_says_is_in_section_9(file: Path) -> None:
-    section = failure_sections(file)
-    starts = {re.split(r"[%:(;]", text)[0].strip() for text in spoken()} - {")", "."}
-    assert len(starts) > 25
-    assert {start for start in starts if start not in section} == set()
+def test_every_line_that_the_backend_logs_is_in_the_guide(file: Path) -> None:
+    starts = set(logged()) - {""}
+    assert len(starts) > 20
+    assert {start for start in starts if start not in log_tables(file)} == set()
 
 
 # ---- YAML and Compose
@@ -144,13 +158,11 @@ def documents(file: Path) -> list[dict[str, Any]]:
 
 
 def test_the_yaml_parses_and_says_what_the_example_configuration_says() -> None:
-    config, sidecar, tls = documents(GUIDE)
-    assert set(sidecar) == set(tls) == {"services", "volumes"}
+    [config] = documents(GUIDE)
+    for compose in documents(DOCKER):
+        assert set(compose) == {"services", "volumes"}
     if AT_HOME:
-        example = yaml.safe_load((ROOT / "config.example.yaml").read_text(encoding="utf-8"))
-        [short] = documents(README)
-        assert config == example
-        assert config == short | {"memory": config["memory"] | short["memory"]}  # the README leaves out what is the default
+        assert config == yaml.safe_load((ROOT / "config.example.yaml").read_text(encoding="utf-8"))
 
 
 BASE = """\
@@ -161,13 +173,13 @@ networks:
 """
 
 
-@pytest.mark.parametrize("number", [1, 2], ids=["sidecar", "tls"])
+@pytest.mark.parametrize("number", [0, 1], ids=["sidecar", "tls"])
 def test_compose_accepts_the_files(number: int, tmp_path: Path) -> None:
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False, timeout=30).returncode:
         pytest.skip("no docker with compose here")
     (tmp_path / "base.yaml").write_text(BASE)
-    (tmp_path / "override.yaml").write_text(json.dumps(documents(GUIDE)[number]))
+    (tmp_path / "override.yaml").write_text(json.dumps(documents(DOCKER)[number]))
     command = [docker, "compose", "-f", "base.yaml", "-f", "override.yaml", "config", "--quiet"]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"POWERCONTEXT_DEERFLOW_TOKEN": "t"}, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -186,8 +198,8 @@ def test_the_readmes_first_screen_is_short() -> None:
 @at_home
 def test_every_make_target_that_is_named_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    theirs = {"dev", "start", "up"}  # DeerFlow's own
-    named = {name for file in (README, GUIDE) for name in re.findall(r"(?:^|`)make ([a-z-]+)", file.read_text(encoding="utf-8"), re.MULTILINE)}
+    theirs = {"dev", "start", "stop", "up"}  # DeerFlow's own
+    named = {name for file in (README, GUIDE, DOCKER) for name in re.findall(r"(?:^|`)make ([a-z-]+)", file.read_text(encoding="utf-8"), re.MULTILINE)}
     assert {"apply", "demo", "unapply"} <= named
     assert {name for name in named - theirs if f"\n{name}:" not in makefile} == set()
 
@@ -205,6 +217,9 @@ def home(tmp_path: Path) -> Path:
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{Path(manager.__file__).parents[3]}:{checkout}/backend/packages/harness" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     (tmp_path / "powercontext-memory-for-deerflow").symlink_to(ROOT)
+    if server := find_executable():
+        (tmp_path / "powercontext").mkdir()
+        (tmp_path / "powercontext/venv").symlink_to(Path(server).parents[1])
     return tmp_path
 
 
@@ -218,9 +233,9 @@ def run_in_one_session(texts: list[str], home: Path) -> list[str]:
     """Run ``texts`` as somebody types them into one shell, and return what each printed."""
     script = "set -e\n" + "".join(f"{text}echo '=====END====='\n" for text in texts)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("POWERCONTEXT_", "DEER_FLOW_", "SSL_", "MAKE")) and not name.lower().endswith("_proxy")}
-    environment = kept | {"HOME": str(home), "PATH": f"{Path(find_executable() or '').parent}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = kept | {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        done = subprocess.run(["bash", "-c", script], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=100)
+        done = subprocess.run(["bash", "-c", script], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=280)
     finally:
         for pid in home.glob("powercontext/pid"):  # of the server, if a block failed before it was stopped
             subprocess.run(["kill", pid.read_text().strip()], capture_output=True, check=False, timeout=10)
@@ -238,24 +253,34 @@ commands = pytest.mark.skipif(any(shutil.which(name) is None for name in ("bash"
 
 @at_home
 @commands
+@pytest.mark.timeout(300)  # two starts of a server, on a machine that has other work
 @pytest.mark.skipif(find_executable() is None, reason="no PowerContext server here")
 def test_the_guides_commands_run_and_show_what_it_says(home: Path) -> None:
-    pytest.importorskip("certifi")
     port = free_port()
     texts = list(runnable(GUIDE))
     printed = run_in_one_session([re.sub(r"\b8000\b", port, text) for text, _ in texts], home)
-    assert len(printed) >= 14
+    assert len(printed) >= 10
     expected = [shown for _, shown in texts]
     assert [shape(text) for text, shown in zip(printed, expected, strict=True) if shown] == [shape(shown) for shown in expected if shown]
     token = (home / "powercontext/token").read_text().strip()
     assert f"POWERCONTEXT_DEERFLOW_TOKEN={token}\n" in (home / "deer-flow/.env").read_text()  # the rotated one
     assert not (home / "deer-flow/docs/POWERCONTEXT.md").exists()  # unapplied
+    private = [home / "deer-flow/.env", home / "powercontext/token", *(home / "powercontext/data").iterdir()]
+    assert {path.stat().st_mode & 0o077 for path in private} == {0}
+
+
+@at_home
+@commands
+def test_the_docker_guides_commands_run_and_show_what_it_says(home: Path) -> None:
+    pytest.importorskip("certifi")
+    texts = list(runnable(DOCKER))
+    assert run_in_one_session([text for text, _ in texts], home) == [shown for _, shown in texts if shown]
 
 
 @at_home
 @commands
 def test_the_readmes_way_into_a_deerflow_checkout_works(home: Path) -> None:
-    [apply] = re.findall(r"`(make apply DEERFLOW=\S+)`", README.read_text(encoding="utf-8"))
+    [apply] = re.findall(r"^(make apply DEERFLOW=\S+)$", README.read_text(encoding="utf-8"), re.MULTILINE)
     command = apply.replace("../deer-flow", str(home / "deer-flow"))
     printed = run_in_one_session([f"{command}\n", f"{command.replace(' apply', ' unapply')}\n"], home)
     assert re.search(r"^Files: \d+ added, 0 updated, 0 removed, 0 of DeerFlow's own edited\.$", printed[0], re.MULTILINE)
