@@ -11,6 +11,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
+from ..api.models import MAX_QUERY_CHARACTERS
 from ..api.requests import is_unknown_route
 from ..errors import PowerContextCancelledError, PowerContextError
 from ..process import PerClient
@@ -84,10 +85,14 @@ class Recall:
     def find(self, binding: Binding, text: str, *, deadline: Deadline) -> Sequence[Hit]:
         """Return the memories that share a word with the request ``text``, the best first.
 
+        Whoever asks for everyday words alone means them, so then they are searched for as they are.
+
         Raises:
             PowerContextError: The server found nothing in time, or refused.
         """
         request = Request.read(text)
+        if not request.words:
+            return self._client.search_memory(binding, text.strip()[:MAX_QUERY_CHARACTERS], deadline=deadline)
         hits = self._search(binding, request, deadline)
         if isinstance(hits, PowerContextError):
             return self._client.search_memory(binding, focused_query_of(request) or text, deadline=deadline)

@@ -12,7 +12,6 @@ from ..errors import PowerContextError
 from ..host_tags import result_without_host_tags
 from ..process import shared_client
 from ..recall.recalling import Recall
-from ..recall.request import Request
 from ..settings.loading import PowerContextSettings
 from ..settings.people import Binding
 from . import outcomes
@@ -59,7 +58,7 @@ class Finder:
             query: Words of what is looked for; anything but a text with a word in it is refused.
             deadline: Of the whole call; it ends after ``recall_timeout_seconds`` at the latest.
         """
-        if not isinstance(query, str) or not Request.read(query).words:
+        if not isinstance(query, str) or not any(map(str.isalnum, query)):
             return NotLookedUp("no_query")
         seconds = self._settings.recall_timeout_seconds
         try:
