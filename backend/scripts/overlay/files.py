@@ -28,6 +28,7 @@ OURS = (
 STAYS_HERE = {
     f"{TESTS}/test_powercontext_demo.py": "a test of the demo, which stays here",
     f"{TESTS}/test_powercontext_devhost*.py": "the backend in the stand-in host",
+    f"{TESTS}/test_powercontext_dialogues.py": "the tools in the stand-in host",
     f"{TESTS}/test_powercontext_docs*.py": "a test of this project's README and of the guide's commands",
     f"{TESTS}/test_powercontext_house_rules.py": "this project's own rules; DeerFlow has its linter",
     f"{TESTS}/test_powercontext_overlay*.py": "a test of these scripts",
@@ -35,6 +36,7 @@ STAYS_HERE = {
     f"{TESTS}/test_powercontext_recall_level.py": "measures what recall finds, with 220 KB of data and a real server",
     f"{TESTS}/test_powercontext_remember_tool.py": "the tool in the stand-in host",
     f"{TESTS}/test_powercontext_scripts.py": "a test of the measuring scripts",
+    f"{SUPPORT}/dialogues.json": "data of test_powercontext_dialogues.py",
     f"{SUPPORT}/recall_cases/*": "data of test_powercontext_recall_level.py and its bench",
 }
 
