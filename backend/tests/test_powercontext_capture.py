@@ -60,7 +60,7 @@ def turn(text: str, name: str = "a") -> list[Any]:
 
 
 def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("powercontext-")]
+    return [thread.name for thread in threading.enumerate() if thread.name in ("powercontext-capture", "powercontext-delivery")]
 
 
 OFF = """
