@@ -35,10 +35,14 @@ _PROXY_VARIABLES = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where pytest-xdist spreads the tests over processes, keep those with a real server in one: there is one server per run."""
+    """Where pytest-xdist spreads the tests over processes, keep those with the same real server in one: there is one of each per run."""
     for item in items if config.pluginmanager.hasplugin("xdist") else []:
-        if {"powercontext_servers", "powercontext_principals"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group("real server"))
+        fixtures = getattr(item, "fixturenames", ())
+        if "powercontext_principals" in fixtures:
+            item.add_marker(pytest.mark.xdist_group("principals"))
+        elif "powercontext_servers" in fixtures:
+            parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+            item.add_marker(pytest.mark.xdist_group("1.2.0" if "1.2.0" in parameters else "1.4.1"))
 
 
 @pytest.fixture
