@@ -42,7 +42,7 @@ test-host: install ##- Run our tests inside a DeerFlow checkout, after `make app
 doctor: $(if $(DEERFLOW),,install) ## Diagnose a set-up: DEERFLOW=folder for a DeerFlow checkout, else the environment here and CONFIG=config.yaml
 ifdef DEERFLOW
 	@test -x "$(HOST_PYTHON_OF_DOCTOR)" || { echo "There is no Python at $(HOST_PYTHON_OF_DOCTOR). Run DeerFlow's own make install, or name the Python it runs with: HOST_PYTHON=" >&2; exit 2; }
-	@cd "$(DEERFLOW)/backend" && "$(HOST_PYTHON_OF_DOCTOR)" -m deerflow.agents.memory.backends.powercontext.doctor --deerflow "$(abspath_of_deerflow)" $(if $(CONFIG),--config "$(abspath $(CONFIG))") $(ARGS)
+	@cd "$(DEERFLOW)/backend" && PYTHONPATH="$(abspath_of_deerflow)/backend/packages/harness" "$(HOST_PYTHON_OF_DOCTOR)" -m deerflow.agents.memory.backends.powercontext.doctor --deerflow "$(abspath_of_deerflow)" $(if $(CONFIG),--config "$(abspath $(CONFIG))") $(ARGS)
 else
 	@echo "(The host lines are about the stand-in host; DEERFLOW=folder asks a real one.)" >&2
 	@PYTHONPATH=backend/packages/harness:backend/devhost $(BIN)/python -m deerflow.agents.memory.backends.powercontext.doctor $(if $(CONFIG),--config "$(CONFIG)") $(ARGS)
