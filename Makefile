@@ -79,7 +79,7 @@ deadlines: install ##- Meet every fault with recall, the start-up check and savi
 fuzz: install ##- Feed mutated replies and settings to everything that parses them
 	@$(BIN)/python backend/scripts/measuring/fuzz.py $(ARGS)
 
-soak: install ##- Recall 20,000 times among faults: what is left behind? Then shut down under load
+soak: install ##- Recall 20,000 times among faults, cancelled runs and forked children: what is left behind? Then shut down under load
 	@$(BIN)/python backend/scripts/measuring/soak.py $(ARGS)
 
 crowd: install ##- Let 40 people use one process at once among faults: does anything of one reach another? ARGS=--tokens one

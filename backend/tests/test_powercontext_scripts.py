@@ -76,6 +76,8 @@ def test_a_short_soak_leaves_nothing_behind() -> None:
     output = run("soak.py", "--recalls", "300", "--seed", "7")
     assert output.startswith("seed 7\n300 recalls: ")
     assert "left after close: 0 descriptors, 0 threads" in output
+    assert re.search(r"\n\d+ runs beside them: \d+ cancelled, ", output)
+    assert re.search(r"\n\d+ children forked, 0 of them hung or failed\n", output)
     assert "close() during 32 recalls: 32 got their memory, 0 came after it" in output
     assert "Nothing was left behind." in output
 

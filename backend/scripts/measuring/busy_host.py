@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
+from forks import exit_code_of_a_child
 from troubles import Troubles
 
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
@@ -25,7 +22,6 @@ POOL_THREADS = 6
 SAVERS = 10
 CANCELLED_SHARE = 0.08
 REPEATED_SHARE = 0.2
-CHILD_SECONDS = 20
 
 Save = Callable[[str, Deadline], Outcome]
 
@@ -119,24 +115,4 @@ class BusyHost:
     async def _forks(self) -> None:
         while True:
             await asyncio.sleep(3.0)
-            child = self._fork()
-            status = 0
-            while child:
-                with suppress(ChildProcessError):
-                    done, status = os.waitpid(child, os.WNOHANG)
-                    child = 0 if done else child
-                await asyncio.sleep(0.05)
-            self.children[os.waitstatus_to_exitcode(status)] += 1
-
-    def _fork(self) -> int:
-        """Fork a child that recalls and ends; return its process id."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of the parent's threads, which are the point
-            child = os.fork()
-        if child == 0:
-            signal.alarm(CHILD_SECONDS)  # ends one that hangs
-            try:
-                self._recall()
-            finally:
-                os._exit(0)
-        return child
+            self.children[await exit_code_of_a_child(self._recall)] += 1

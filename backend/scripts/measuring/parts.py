@@ -105,4 +105,4 @@ class ProcessState:
         return cls(int(status["VmRSS"].split()[0]) / 1024, len(targets), sockets, int(status["Threads"]))
 
     def __str__(self) -> str:
-        return f"{self.rss_mib:.1f} MiB, {self.descriptors} descriptors, {self.threads} threads"
+        return f"{self.rss_mib:.1f} MiB, {self.descriptors} descriptors ({self.sockets} sockets), {self.threads} threads"

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from powercontext_support.byte_server import Request
 from powercontext_support.real_server import RealServer
 from powercontext_support.relay import Passage
-from powercontext_support.replies import Reply
-
-PROXY_STATUSES = (200, 301, 307, 400, 401, 403, 404, 405, 408, 409, 425, 429, 499, 500, 502, 503, 504)
+from proxy_replies import proxy_reply
 
 
 class Troubles:
@@ -57,8 +55,7 @@ class Troubles:
             return Passage(delay_seconds=1.5 * amount)
         if harm < 0.9:
             return Passage(spoil=True)
-        written = Reply(PROXY_STATUSES[int(amount * len(PROXY_STATUSES))], b"<html>A proxy's page</html>", {"Content-Type": "text/html"}).raw()
-        return Passage(lie=written) if harm < 0.95 else Passage(instead=written)
+        return Passage(lie=proxy_reply(amount)) if harm < 0.95 else Passage(instead=proxy_reply(amount))
 
     def _kill(self) -> None:
         down_seconds = 0.0
