@@ -7,10 +7,15 @@ import time
 from collections.abc import Callable
 
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, StartBytes, StartHTTP
+from powercontext_support import OWNER, READY, BuildManager, Configure, StartBytes, StartHTTP, binding
 from powercontext_support.byte_server import Peer, Request, always
 from powercontext_support.faults import FAULTS, hung_name_lookup
 from powercontext_support.replies import answer, prepared
+
+from deerflow.agents.memory.backends.powercontext.deadline import Deadline
+from deerflow.agents.memory.backends.powercontext.errors import PowerContextTimeoutError
+from deerflow.agents.memory.backends.powercontext.process import shared_client
+from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -57,13 +62,18 @@ def test_callers_that_wait_for_a_connection_end_within_the_limit(powercontext_ma
     assert max(most_open) <= 24  # 16, and those whose end this server has not noticed yet
 
 
-def test_hung_name_lookups_share_one_thread(powercontext_manager: BuildManager) -> None:
+def test_hung_name_lookups_share_one_thread(powercontext_environment: Configure) -> None:
+    def ask() -> None:
+        with pytest.raises(PowerContextTimeoutError):  # past the guard of recall, which refuses after the first
+            shared_client(load_settings()).prepare_context(binding(), "refund", deadline=Deadline.after(0.2))
+
     with hung_name_lookup() as base_url:
-        manager = powercontext_manager(base_url, recall_timeout_seconds="0.2")
-        before = threading.active_count()
-        for _ in range(5):
-            assert manager.get_context(OWNER, query="refund") == ""
-        assert threading.active_count() <= before + 1
+        powercontext_environment(base_url=base_url)
+        before = set(threading.enumerate())
+        _in_threads(4, ask)
+        ask()
+        new = set(threading.enumerate()) - before
+        assert [thread.name for thread in new] == ["powercontext-lookup"]
 
 
 def test_many_threads_recall_without_a_failure(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
