@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from powercontext_support import Configure, StartBytes, StartHTTP
+from powercontext_support import OWNER, BuildManager, Configure, StartBytes, StartHTTP
 from powercontext_support.byte_server import Peer, Request
+from powercontext_support.faults import hung_name_lookup
 from powercontext_support.replies import Reply, error
 
 from deerflow.agents.memory.backends.powercontext.doctor.server_checks import check_service
@@ -27,7 +28,7 @@ def ask(powercontext_environment: Configure) -> Ask:
     """Return a function that asks a server as the doctor does, and gives the one failed line."""
 
     def failed_line(base_url: str, **settings: str | None) -> str:
-        powercontext_environment(base_url=base_url, recall_timeout_seconds="4", **settings)
+        powercontext_environment(**({"base_url": base_url, "recall_timeout_seconds": "4"} | settings))
         [line] = [finding.detail for finding in check_service(load_settings()) if finding.status == "failed"]
         return line
 
@@ -49,6 +50,16 @@ def test_a_port_where_something_else_speaks_is_named(opening: bytes, line: str, 
         peer.send(opening)
 
     assert ask(powercontext_bytes(speak).base_url) == line
+
+
+SLOW_LOOK_UP = "the look-up of the server's name took too long: check the name servers of this machine"
+
+
+def test_a_name_look_up_that_takes_too_long_is_told_by_the_doctor_and_in_the_log(ask: Ask, powercontext_manager: BuildManager, caplog: pytest.LogCaptureFixture) -> None:
+    with hung_name_lookup() as base_url:
+        assert ask(base_url, recall_timeout_seconds="0.5") == f"PowerContext does not answer: {SLOW_LOOK_UP}"
+        assert powercontext_manager(base_url, recall_timeout_seconds="0.5").get_context(OWNER, query="Refunds at the checkout") == ""
+    assert f", {SLOW_LOOK_UP}, " in caplog.text
 
 
 @pytest.mark.parametrize(

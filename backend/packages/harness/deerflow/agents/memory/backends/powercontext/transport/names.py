@@ -21,6 +21,10 @@ class NameLookupError(httpcore.ConnectError):
     """The server's name has no address."""
 
 
+class NameLookupTimeout(httpcore.ConnectTimeout):
+    """The look-up of the server's name is not over; the server is not at fault."""
+
+
 class Names:
     """Looks names up. Safe for any number of threads.
 
@@ -47,7 +51,7 @@ class Names:
 
         Raises:
             NameLookupError: There is none.
-            httpcore.ConnectTimeout: ``seconds`` are over.
+            NameLookupTimeout: ``seconds`` are over.
         """
         key = (host, port)
         with self._lock:
@@ -61,7 +65,7 @@ class Names:
         try:
             addresses = lookup.result(seconds)
         except TimeoutError:
-            raise httpcore.ConnectTimeout from None
+            raise NameLookupTimeout from None
         if not addresses:
             raise NameLookupError
         return list(addresses)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpcore
 
 from ..errors import PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
-from .names import NameLookupError
+from .names import NameLookupError, NameLookupTimeout
 from .network import ForeignProtocolError, HandshakeError
 
 
@@ -22,6 +22,9 @@ def translate(error: Exception, operation: str, sent: bool, proxied: bool) -> Po
         sent: Whether the server may have received the request.
         proxied: Whether there is a proxy on the way.
     """
+    if isinstance(error, NameLookupTimeout):
+        reason = "the look-up of the proxy's name took too long" if proxied else "the look-up of the server's name took too long"
+        return PowerContextTimeoutError(f"{reason}: check the name servers of this machine", operation=operation, may_have_been_sent=False)
     if isinstance(error, httpcore.TimeoutException):
         reason = "no complete reply within the limit" if sent else "no connection within the limit"
         return PowerContextTimeoutError(reason, operation=operation, may_have_been_sent=sent)
