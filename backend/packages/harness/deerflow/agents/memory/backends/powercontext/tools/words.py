@@ -23,7 +23,7 @@ Never for what the user did not ask to have saved; never save a password, token,
 text: one sentence that can be understood alone, in the user's language. It is found only by words it shares with a later request, so name the \
 subject (project, service, person or thing) and put in the ordinary words such a request would use: not "amounts are integer cents" but \
 "Order service convention: money amounts such as prices, totals and refunds are integer cents". Begin what is about the user with \
-"The user". Write out what "it", "this", "here" and "tomorrow" stand for.
+"The user" (in Chinese "用户"). Write out what "it", "this", "here" and "tomorrow" stand for.
 
 Result: `outcome` is all that is known. saved: it is stored. already_saved: it was there, nothing was added. unknown: it may or may not be \
 stored; say so and do not call again. An error: not saved, and why. Report just that, never more."""
