@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import socket
+import ssl
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +111,24 @@ def test_a_search_that_hangs_drips_or_breaks_leaves_time_for_the_text(fault: str
     started = time.monotonic()
     assert manager.get_context(OWNER, query=ASKED) == TEXT
     assert time.monotonic() - started < 2.1
+
+
+def test_a_connection_that_takes_most_of_the_limit_leaves_the_recall_its_memory(
+    powercontext_manager: BuildManager, powercontext_bytes: StartBytes, powercontext_authority: Any, powercontext_ca: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    powercontext_authority.issue_cert("127.0.0.1").configure_cert(context)
+
+    def shake_hands_late(connection: socket.socket) -> socket.socket:
+        time.sleep(2.4)
+        return context.wrap_socket(connection, server_side=True)
+
+    server = powercontext_bytes(lambda request, peer: READY if request.path == PREPARE else answer(atomic(REFUNDS)), opening=shake_hands_late)
+    monkeypatch.setenv("SSL_CERT_FILE", str(powercontext_ca))
+    manager = powercontext_manager(server.base_url.replace("http:", "https:"), recall_timeout_seconds="4")
+    assert manager.get_context(OWNER, query=ASKED) == TEXT
+    assert [request.path for request in server.requests] == [ATOMIC_SEARCH, PREPARE]
+    assert server.connections == 1
 
 
 def test_lying_texts_are_never_what_the_model_gets(powercontext_manager: BuildManager, powercontext_http: StartHTTP, caplog: pytest.LogCaptureFixture) -> None:

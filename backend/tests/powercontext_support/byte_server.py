@@ -64,9 +64,15 @@ def always(answer: bytes | Reply) -> Script:
 
 @dataclass
 class ByteServer:
-    """Runs ``script`` for every request on every connection, and keeps the requests."""
+    """Runs ``script`` for every request on every connection, and keeps the requests.
+
+    Attributes:
+        script: Answers the requests.
+        opening: What is done to a connection before its first request, for example a handshake; returns what to go on with.
+    """
 
     script: Script
+    opening: Callable[[socket.socket], socket.socket] = lambda connection: connection
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -101,6 +107,8 @@ class ByteServer:
     def _serve(self, connection: socket.socket) -> None:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = self.opening(connection)
+            self._open.append(connection)
             with connection, connection.makefile("rb") as stream:
                 while request := _read_request(stream):
                     self.requests.append(request)

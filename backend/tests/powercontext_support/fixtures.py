@@ -131,8 +131,8 @@ def powercontext_bytes() -> Iterator[StartBytes]:
     """Return a function that starts a byte server."""
     started: list[ByteServer] = []
 
-    def start(script: Script) -> ByteServer:
-        server = ByteServer(script)
+    def start(script: Script, **options: Any) -> ByteServer:
+        server = ByteServer(script, **options)
         server.__enter__()
         started.append(server)
         return server

@@ -14,11 +14,12 @@ class Deadline:
         at: The point on ``time.monotonic()``.
     """
 
-    __slots__ = ("_cancelled", "_origin", "_wrote", "at")
+    __slots__ = ("_cancelled", "_origin", "_share", "_wrote", "at")
 
-    def __init__(self, at: float, origin: Deadline | None = None) -> None:
+    def __init__(self, at: float, origin: Deadline | None = None, share: float = 1.0) -> None:
         self.at = at
         self._origin: Deadline = origin or self
+        self._share = share
         self._cancelled = self._wrote = False
 
     @classmethod
@@ -32,6 +33,17 @@ class Deadline:
         Cancelling the call cancels its steps.
         """
         return Deadline(min(self.at, time.monotonic() + seconds), self._origin)
+
+    def sharing(self, share: float) -> Deadline:
+        """Return the deadline of a question that leaves time for the next one: its reply may take ``share`` of what is left when it goes out.
+
+        To connect it may take all of it, since the next question uses the same connection.
+        """
+        return Deadline(self.at, self._origin, share)
+
+    def reply_by(self) -> float:
+        """Return the point in time by which the reply to a request that goes out now has to be there."""
+        return time.monotonic() + self._share * self.left()
 
     def left(self) -> float:
         """Return the seconds that are left, 0.0 if there are none."""

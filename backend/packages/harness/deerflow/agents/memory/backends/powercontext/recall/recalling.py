@@ -2,7 +2,8 @@
 
 The server wants many words of a query in a memory, so we search for memories that have any, choose here, and ask the server
 to prepare what was chosen. What the model gets is the server's own text, bounded and cited. A search that fails costs at most
-half of the time; then the server prepares for the best words of the request, as it does where the search is not known.
+half of the time that connecting left; then the server prepares for the best words of the request, as it does where the search
+is not known.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Recall:
         request = Request.read(text)
         hits = self._search(binding, request, deadline)
         if isinstance(hits, PowerContextError):
+            if not deadline.left():  # connecting took all of it
+                raise hits
             context = self._prepare(binding, focused_query_of(request) or text, two_best_words(request), deadline)
             self._tell_that_search_fails(hits)
             return context
@@ -105,7 +108,7 @@ class Recall:
         if time.monotonic() < self._search_state.unknown_until:
             return _NO_SEARCH
         try:
-            hits = self._client.search_atomic_memory(binding, " ".join(request.words), deadline=deadline.within(deadline.left() * _SHARE_OF_A_SEARCH))
+            hits = self._client.search_atomic_memory(binding, " ".join(request.words), deadline=deadline.sharing(_SHARE_OF_A_SEARCH))
         except PowerContextCancelledError:
             raise
         except PowerContextError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import httpcore
@@ -123,7 +123,7 @@ class Transport:
 
     def _attempt(self, request: Request, deadline: Deadline, *, fresh: bool) -> Reply | None:
         """Send ``request``, on a connection of its own if ``fresh``. ``None`` if it met one that was used before and had closed."""
-        body = _RequestBody(request.content or b"", deadline.write_begins if request.writes else None)
+        body = _RequestBody(request, deadline)
         failure: PowerContextError
         try:
             with _quiet:
@@ -131,7 +131,7 @@ class Transport:
                 try:
                     if fresh:
                         connection.close()
-                    return _send(connection, self._message(request, body, deadline), request)
+                    return _send(connection, self._message(request, body), request)
                 finally:
                     self._connections.release(connection)
         except StaleConnectionError:
@@ -146,7 +146,7 @@ class Transport:
             failure = translate(error, request.operation, body.taken, self._proxied)
         raise failure  # out here, so that httpcore's exception, which quotes the peer, does not hang on to it
 
-    def _message(self, request: Request, body: _RequestBody, deadline: Deadline) -> httpcore.Request:
+    def _message(self, request: Request, body: _RequestBody) -> httpcore.Request:
         scheme, host, port = self._origin
         headers = list(self._headers)
         if request.token is not None:
@@ -160,24 +160,31 @@ class Transport:
             url=httpcore.URL(scheme=scheme, host=host, port=port, target=self._path + request.path.encode("ascii")),
             headers=headers,
             content=body,
-            # httpcore hands the first three down to the sockets, to which they are a point in time; the fourth it keeps to itself.
-            extensions={"timeout": {"connect": deadline.at, "write": deadline.at, "read": deadline.at, "pool": 0.0}},
+            extensions={"timeout": body.timeouts},
         )
 
 
 class _RequestBody:
-    """The body to send, remembering whether httpcore asked for it. Until then the server has no request it could act on."""
+    """The body to send, and what httpcore's asking for it means: there is a connection, and the server may get the request.
 
-    def __init__(self, content: bytes, on_taken: Callable[[], None] | None) -> None:
-        self._content = content
-        self._on_taken = on_taken
+    Attributes:
+        taken: Whether httpcore asked for it. Until then the server has no request it could act on.
+        timeouts: httpcore hands the first three down to the sockets, to which they are a point in time; the fourth it
+            keeps to itself.
+    """
+
+    def __init__(self, request: Request, deadline: Deadline) -> None:
+        self._request = request
+        self._deadline = deadline
         self.taken = False
+        self.timeouts = {"connect": deadline.at, "write": deadline.at, "read": deadline.at, "pool": 0.0}
 
     def __iter__(self) -> Iterator[bytes]:
         self.taken = True
-        if self._on_taken is not None:
-            self._on_taken()
-        yield self._content
+        self.timeouts["read"] = self._deadline.reply_by()
+        if self._request.writes:
+            self._deadline.write_begins()
+        yield self._request.content or b""
 
 
 def _send(connection: httpcore.ConnectionPool, message: httpcore.Request, request: Request) -> Reply:
