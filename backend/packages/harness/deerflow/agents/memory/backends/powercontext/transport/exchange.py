@@ -7,9 +7,7 @@ become ours.
 
 from __future__ import annotations
 
-import logging
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -23,6 +21,7 @@ from . import causes
 from .connections import Connections
 from .endpoint import Endpoint
 from .network import DeadlineStream, StaleConnectionError
+from .quiet import quiet
 from .translating import BodyTooLargeError, translate
 
 _REQUEST_ID = re.compile(rb"[0-9a-f]{16}")
@@ -126,7 +125,7 @@ class Transport:
         body = _RequestBody(request, deadline)
         failure: PowerContextError
         try:
-            with _quiet:
+            with quiet:
                 connection = self._connections.acquire(deadline)
                 try:
                     if fresh:
@@ -229,23 +228,3 @@ def _redirect(response: httpcore.Response, url: httpcore.URL) -> str | None:
     if not 300 <= response.status < 400:
         return None
     return causes.of_redirect(httpx.URL(bytes(url).decode("ascii")), _header(response, b"location", _VISIBLE) or "")
-
-
-class _QuietExchange(logging.Filter):
-    """Drops what httpcore logs about our exchanges (all at DEBUG), which quotes the server; other users of httpcore keep theirs."""
-
-    _thread = threading.local()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not getattr(self._thread, "inside", False)
-
-    def __enter__(self) -> None:
-        self._thread.inside = True
-
-    def __exit__(self, *exception: object) -> None:
-        self._thread.inside = False
-
-
-_quiet = _QuietExchange()
-for _logger in ("httpcore.connection", "httpcore.http11", "httpcore.proxy"):
-    logging.getLogger(_logger).addFilter(_quiet)
