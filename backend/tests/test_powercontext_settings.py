@@ -89,6 +89,32 @@ def test_a_wrong_value_is_named_with_its_remedy_and_not_shown(name: str, value: 
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("", "is empty"),
+        ("powercontext.example.com", "does not begin with http:// or https://"),
+        ("localhost:8000", "does not begin with http:// or https://"),
+        ("http:/127.0.0.1:8000", "does not begin with http:// or https://"),
+        ("htp://127.0.0.1:8000", "does not begin with http:// or https://"),
+        ('"https://example.com"', "has quotes around it"),
+        ("https://example.com\r", "has a space or a line end in it"),
+        ("https://${HOST}", "has a variable that is not filled in"),
+        ("https://user:pw@example.com", "has a user name in it"),
+        ("https://example.com?x=1", "has a query or a fragment"),
+        ("https://example.com:99999", "has no usable host and port"),
+        ("https://", "has no usable host and port"),
+        ("http://powercontext.example.com", "is plain http:// to what is not surely this machine"),
+        ("http://0.0.0.0:8000", "is plain http:// to what is not surely this machine"),
+    ],
+)
+def test_the_rule_that_a_url_breaks_is_named(url: str, fault: str, powercontext_environment: Configure) -> None:
+    powercontext_environment(base_url=url)
+    with pytest.raises(PowerContextConfigurationError) as caught:
+        load_settings()
+    assert f"POWERCONTEXT_DEERFLOW_BASE_URL {fault}; it must be https://" in str(caught.value)
+
+
 def test_all_faults_are_named_at_once(powercontext_environment: Configure) -> None:
     powercontext_environment(
         base_url="ftp://secret-host",

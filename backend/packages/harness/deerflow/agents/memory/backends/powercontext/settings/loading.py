@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from ..errors import PowerContextConfigurationError
-from ..transport.endpoint import find_endpoint, server_url
+from ..transport.endpoint import find_endpoint, server_url, url_fault
 from ..transport.forking import in_forked_children
 from .bindings_file import parse, read_file
 from .people import Entry, People
@@ -147,4 +147,6 @@ def _variable(name: str) -> str:
 
 def _sentence(name: str, given: Mapping[str, str]) -> str:
     problem = "" if name in given else f"is not set ({PowerContextSettings.model_fields[name].description}); it "
+    if name == "base_url" and name in given:
+        problem = f"{url_fault(given[name])}; it "
     return f"{_variable(name)} {problem}{told_about(name)['remedy']}"

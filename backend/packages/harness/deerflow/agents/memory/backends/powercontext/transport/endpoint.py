@@ -41,6 +41,29 @@ def server_url(base_url: object) -> httpx.URL | None:
     return url if safe and _has_usable_address(url) and not re.search(r"[\s@?#]", str(base_url)) else None
 
 
+def url_fault(base_url: str) -> str:
+    """Return which of ``server_url``'s rules ``base_url`` breaks, quoting nothing of it; it does break one."""
+    scheme, mark, rest = base_url.partition("://")
+    if not base_url:
+        return "is empty"
+    if base_url[0] in "\"'`" or base_url[-1] in "\"'`":
+        return "has quotes around it"
+    if re.search(r"\s", base_url):
+        return "has a space or a line end in it"
+    if not mark or scheme.lower() not in ("http", "https"):
+        return "does not begin with http:// or https://"
+    if re.search(r"[${}<>]", base_url):
+        return "has a variable that is not filled in"
+    if "@" in rest:
+        return "has a user name in it"
+    if "?" in rest or "#" in rest:
+        return "has a query or a fragment"
+    url = _parse(base_url)
+    if url is None or not _has_usable_address(url):
+        return "has no usable host and port"
+    return "is plain http:// to what is not surely this machine"
+
+
 def is_loopback(url: httpx.URL) -> bool:
     """Tell whether ``url`` is on this machine: ``localhost``, 127.0.0.0/8 or ``::1``, the rule of PowerContext's own client."""
     host = _host_of(url)
