@@ -12,7 +12,8 @@ import pytest
 from powercontext_support import OWNER, BuildManager, Configure, StartBytes, StartHTTP
 from powercontext_support.byte_server import Peer, Request
 from powercontext_support.faults import hung_name_lookup
-from powercontext_support.replies import Reply, error
+from powercontext_support.real_server import RealServer
+from powercontext_support.replies import READINESS, Reply, answer, error
 
 from deerflow.agents.memory.backends.powercontext.doctor.server_checks import check_service
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError
@@ -65,7 +66,7 @@ def test_a_name_look_up_that_takes_too_long_is_told_by_the_doctor_and_in_the_log
 @pytest.mark.parametrize(
     ("reply", "line"),
     [
-        (Reply(200, b"<html>sign in"), "PowerContext does not answer as it should (the reply is not what PowerContext's contract says): check POWERCONTEXT_DEERFLOW_BASE_URL and the server's log"),
+        (Reply(200, b"<html>sign in"), "something else than PowerContext answers (the reply is not what PowerContext's contract says): check POWERCONTEXT_DEERFLOW_BASE_URL, and any proxy or sign-in page on the way"),
         (
             Reply(302, b"", {"Location": "https://login.example.com/secret"}),
             "something else than PowerContext answers (the server answered 302 and leads to another host): check POWERCONTEXT_DEERFLOW_BASE_URL, and any proxy or sign-in page on the way",
@@ -75,6 +76,14 @@ def test_a_name_look_up_that_takes_too_long_is_told_by_the_doctor_and_in_the_log
             "something else than PowerContext answers (the server answered 307 and leads to another path or port of this host): check POWERCONTEXT_DEERFLOW_BASE_URL, and any proxy or sign-in page on the way",
         ),
         (Reply(429, b"slow down"), "a proxy on the way limits the requests (the server answered 429): raise its limit for this Gateway"),
+        (
+            Reply(400, b"The plain HTTP request was sent to HTTPS port"),
+            "something else than PowerContext answers (the server answered 400): check the port in POWERCONTEXT_DEERFLOW_BASE_URL, and whether it has to begin with https://",
+        ),
+        (
+            Reply(404, b"not here"),
+            "this server does not know PowerContext's API: it is older than 1.2, or POWERCONTEXT_DEERFLOW_BASE_URL leads elsewhere, for example by a path such as /v1",
+        ),
         (error(500, "internal_error"), "PowerContext fails inside (the server answered 500): look into its log"),
         (Reply(502, b"<html>"), "a proxy on the way does not reach PowerContext (the server answered 502): check that it runs, and the proxy's log"),
         (Reply(503, b"<html>"), "a proxy on the way does not reach PowerContext (the server answered 503): check that it runs, and the proxy's log"),
@@ -86,6 +95,34 @@ def test_a_status_is_told_by_who_can_have_sent_it(reply: Reply, line: str, ask: 
     server = powercontext_http()
     server.answer(None, reply)
     assert ask(server.base_url) == line
+
+
+def test_a_port_that_closes_without_a_word_may_be_an_https_port(ask: Ask, powercontext_bytes: StartBytes) -> None:
+    def close(request: Request, peer: Peer) -> None:
+        pass
+
+    line = ask(powercontext_bytes(close).base_url)
+    assert line.startswith("PowerContext does not answer (the connection broke before a complete reply): check the port in POWERCONTEXT_DEERFLOW_BASE_URL, and whether it is an https port")
+
+
+@pytest.mark.parametrize("path", ["/v1", "/powercontext"])
+def test_a_path_that_is_not_powercontexts_is_not_the_tokens_fault(path: str, ask: Ask, powercontext_server: RealServer) -> None:
+    line = ask(powercontext_server.base_url + path, token=powercontext_server.token)
+    assert line == "PowerContext has nothing at this path: remove the path, such as /v1, from POWERCONTEXT_DEERFLOW_BASE_URL, or let the proxy take it off"
+
+
+def test_a_proxy_that_passes_only_some_questions_is_named(ask: Ask, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http()
+    server.decide(None, lambda request: answer({"status": "ready"}) if request.path == READINESS else Reply(405, b"<html>"))
+    assert ask(server.base_url).startswith("something else than PowerContext answers a part of the questions (the server answered 405): let the proxy on the way pass GET and POST to every path")
+
+
+def test_a_server_that_never_answers_is_slow_and_not_wrong(ask: Ask, powercontext_bytes: StartBytes) -> None:
+    def wait(request: Request, peer: Peer) -> None:
+        peer.hang()
+
+    line = ask(powercontext_bytes(wait).base_url, recall_timeout_seconds="0.5")
+    assert line.startswith("PowerContext does not answer in time (no complete reply within the limit): look into its log and its machine's load, and check the port")
 
 
 @pytest.fixture

@@ -166,7 +166,8 @@ def problem_at(path: str, reply: Reply) -> Callable[[Any], Reply]:
         ("/v1/scopes", refusal(404, "scope_not_found"), "has no such Scope"),
         ("/v1/", answer({"detail": "Not Found"}, 404), "does not know PowerContext's API"),
         ("/", answer({"detail": "Not Found"}, 404), "does not know PowerContext's API"),
-        ("/", Reply(200, SERVER_TEXT.encode()), "does not answer as it should"),
+        ("/", Reply(200, SERVER_TEXT.encode()), "something else than PowerContext answers (the reply is not what"),
+        ("/v1", Reply(200, SERVER_TEXT.encode()), "does not answer as it should"),
     ],
 )  # fmt: skip
 def test_warm_tells_problems_apart(

@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from .errors import (
+    BROKEN,
     PowerContextAuthenticationError,
     PowerContextCancelledError,
     PowerContextConnectionError,
     PowerContextError,
+    PowerContextResponseError,
     PowerContextScopeNotFoundError,
     PowerContextStatusError,
+    PowerContextTimeoutError,
     PowerContextUnavailableError,
 )
 
@@ -149,6 +152,8 @@ def _check_token(client: PowerContextClient, binding: Binding, deadline: Deadlin
 def remedy_for(error: PowerContextError) -> str:
     """Return what an operator can do about ``error``."""
     if isinstance(error, PowerContextAuthenticationError):
+        if error.operation == "get_readiness":  # which asks for no token, so this is not the token's fault
+            return "PowerContext has nothing at this path: remove the path, such as /v1, from POWERCONTEXT_DEERFLOW_BASE_URL, or let the proxy take it off"
         return "PowerContext refuses the token: check POWERCONTEXT_DEERFLOW_TOKEN, and that it may use the Scope"
     if isinstance(error, PowerContextScopeNotFoundError):
         return "PowerContext has no such Scope: check POWERCONTEXT_DEERFLOW_SCOPE_ID"
@@ -164,13 +169,24 @@ def remedy_for(error: PowerContextError) -> str:
         return _remedy_for_status(error)
     if ": " in str(error):
         return f"PowerContext does not answer: {error}"
+    if isinstance(error, PowerContextTimeoutError):
+        return f"PowerContext does not answer in time ({error}): look into its log and its machine's load, and check the port in POWERCONTEXT_DEERFLOW_BASE_URL"
+    if error.operation == "get_readiness" and isinstance(error, PowerContextResponseError):
+        return _remedy_for_stranger(error)
     return f"PowerContext does not answer as it should ({error}): check POWERCONTEXT_DEERFLOW_BASE_URL and the server's log"
+
+
+def _remedy_for_stranger(error: PowerContextResponseError) -> str:
+    """Return what to do where the first answer of all was none of PowerContext's."""
+    if str(error) == BROKEN:
+        return f"PowerContext does not answer ({error}): check the port in POWERCONTEXT_DEERFLOW_BASE_URL, and whether it is an https port, which some servers do not say; then the server's log"
+    return f"something else than PowerContext answers ({error}): check POWERCONTEXT_DEERFLOW_BASE_URL, and any proxy or sign-in page on the way"
 
 
 def _remedy_for_status(error: PowerContextStatusError) -> str:
     status = error.status_code
     if status == 404:
-        return "this server does not know PowerContext's API: it is older than 1.2, or POWERCONTEXT_DEERFLOW_BASE_URL leads elsewhere"
+        return "this server does not know PowerContext's API: it is older than 1.2, or POWERCONTEXT_DEERFLOW_BASE_URL leads elsewhere, for example by a path such as /v1"
     if status in (502, 503, 504):
         return f"a proxy on the way does not reach PowerContext ({error}): check that it runs, and the proxy's log"
     if status == 429:
@@ -179,4 +195,8 @@ def _remedy_for_status(error: PowerContextStatusError) -> str:
         return f"PowerContext fails inside ({error}): look into its log"
     if error.code is not None:
         return f"PowerContext refuses the question ({error}, {error.code}): check that its version is 1.2 or later, and its log"
+    if status == 400:
+        return f"something else than PowerContext answers ({error}): check the port in POWERCONTEXT_DEERFLOW_BASE_URL, and whether it has to begin with https://"
+    if error.operation != "get_readiness":
+        return f"something else than PowerContext answers a part of the questions ({error}): let the proxy on the way pass GET and POST to every path, with the Authorization header"
     return f"something else than PowerContext answers ({error}): check POWERCONTEXT_DEERFLOW_BASE_URL, and any proxy or sign-in page on the way"

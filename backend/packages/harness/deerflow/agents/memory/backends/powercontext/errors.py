@@ -7,7 +7,9 @@ leaves the ``except`` block before it raises.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+BROKEN: Final = "the connection broke before a complete reply"
 
 
 class PowerContextError(Exception):

@@ -16,7 +16,7 @@ import httpx
 from pydantic import SecretStr
 
 from ..deadline import Deadline
-from ..errors import PowerContextCancelledError, PowerContextError, PowerContextResponseError
+from ..errors import BROKEN, PowerContextCancelledError, PowerContextError, PowerContextResponseError
 from . import causes
 from .connections import Connections
 from .endpoint import Endpoint
@@ -118,7 +118,7 @@ class Transport:
             reply = self._attempt(request, deadline, fresh=fresh)
             if reply is not None:
                 return reply
-        raise PowerContextResponseError("the connection broke before a complete reply", operation=request.operation)
+        raise PowerContextResponseError(BROKEN, operation=request.operation)
 
     def _attempt(self, request: Request, deadline: Deadline, *, fresh: bool) -> Reply | None:
         """Send ``request``, on a connection of its own if ``fresh``. ``None`` if it met one that was used before and had closed."""

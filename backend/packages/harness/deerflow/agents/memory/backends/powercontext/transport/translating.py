@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpcore
 
-from ..errors import PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
+from ..errors import BROKEN, PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
 from .names import NameLookupError, NameLookupTimeout
 from .network import ForeignProtocolError, HandshakeError
 
@@ -31,7 +31,7 @@ def translate(error: Exception, operation: str, sent: bool, proxied: bool) -> Po
     if isinstance(error, BodyTooLargeError):
         return PowerContextResponseError("the reply is too large", operation=operation)
     if sent:
-        reason = str(error) if isinstance(error, ForeignProtocolError) else "the connection broke before a complete reply"
+        reason = str(error) if isinstance(error, ForeignProtocolError) else BROKEN
         return PowerContextResponseError(reason, operation=operation)
     if isinstance(error, NameLookupError):
         reason = "the proxy's name has no address" if proxied else "the server's name has no address"
