@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo test test-servers test-host doctor apply unapply audit bench bench-recall bench-recall-cost deadlines fuzz soak crowd check format clean
+.PHONY: help install demo demo-exists test test-servers test-host doctor apply unapply audit bench bench-recall bench-recall-cost deadlines fuzz soak crowd check format clean
 
 help: ## List the targets
 	@echo "For operators:"
@@ -20,8 +20,17 @@ install: .venv/installed ##- Make .venv with everything the demo, the tests and 
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
-demo: install ## Show it on a real PowerContext server, in half a minute; VERBOSE=1 prints all, CAPTURE=1 shows capture
-	@$(BIN)/python backend/devhost/$(if $(CAPTURE),demo_capture.py,demo.py)
+demo: demo-exists install ## Show it on a real PowerContext server, in half a minute; MODE=tool or CAPTURE=1 shows that, VERBOSE=1 prints all
+	@$(BIN)/python backend/devhost/$(DEMO)
+
+# Before anything is installed.
+demo-exists:
+	@: $(DEMO)
+
+DEMO = $(if $(CAPTURE),$(CAPTURE_DEMO),$(or $(DEMO_$(or $(MODE),middleware)),$(error There is no demo for MODE=$(MODE): leave it out, or say MODE=tool)))
+DEMO_middleware := demo.py
+DEMO_tool := demo_tool_mode.py
+CAPTURE_DEMO = $(if $(filter-out middleware,$(MODE)),$(error MODE=$(MODE) and CAPTURE=1 are two demos: leave one out),demo_capture.py)
 
 # Two processes: while one waits for a deadline to pass, the other works. Tests with a real server share one, in one of them.
 test: install ## Run the tests, with a real PowerContext server; ARGS=for pytest

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import json
-import logging
-import os
 import signal
 import sys
-import tempfile
-import time
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 BACKEND = Path(__file__).resolve().parents[1]
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # until main: there is nothing to stop yet
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the story begins: there is nothing to stop yet
 sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests")]
 
+from deerflow_extension_api.plugins import ModelTool  # noqa: E402
 from devhost.conversation import Conversation  # noqa: E402
-from devhost.interrupt import Calls, Interrupt  # noqa: E402
 from devhost.plugins import call_tool, load_plugins, tools_of  # noqa: E402
-from devhost.teller import Teller  # noqa: E402
+from devhost.story import ASKED, COLLEAGUE, COLLEAGUES, CORRECTED, FROM_ANOTHER_CLIENT, OWNER, SAVED, STRANGERS, Story, end_with, tell  # noqa: E402
 from powercontext_support.byte_server import Request  # noqa: E402
-from powercontext_support.real_server import RealServer, find_executable  # noqa: E402
-from powercontext_support.relay import Passage, Relay  # noqa: E402
+from powercontext_support.relay import Passage  # noqa: E402
 
-from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager, bind  # noqa: E402
-from deerflow.agents.memory.manager import get_memory_manager  # noqa: E402
-
-OWNER = "5f0c7f6e-40f2-4f6e-9a51-0a11ce5e7b1d"
-ASKED = "Remember this for the order service: money amounts are integer cents; use pytest for backend tests."
-# What a model makes of it that follows the tool's description.
-SAVED = "Order service conventions: money amounts such as prices, totals and refunds are integer cents; backend tests use pytest."
-FROM_ANOTHER_CLIENT = "Order service decision: a refund is calculated from the captured amount, never from the list price."
 REQUEST = "Add a refund calculation to the order service, following its conventions."
-CORRECTED = SAVED.replace("integer cents", "decimals with two places")
-COLLEAGUE = "9d1b6a52-3c0e-4a7b-8f15-2f9a6f0c4e88"
-COLLEAGUES = "Order service convention: every refund calculation is logged with the name of its author."
 LOST = "Order service constraint: a refund needs a second approval above 500 euros."
 
 CONFIG = """\
@@ -51,36 +34,29 @@ plugins:
 """
 
 
-class Demo:
-    """Runs the story. Each part checks what it shows."""
+class Demo(Story):
+    """Tells it with the tools of the plugin."""
 
-    def __init__(self, server: RealServer, relay: Relay, scope_id: str, calls: Calls, teller: Teller) -> None:
-        self.server, self.relay, self.scope_id, self.calls, self.teller = server, relay, scope_id, calls, teller
-        self.check = teller.check
-        self.tools = {tool.name: tool for tool in tools_of(load_plugins()).values()}
+    @cached_property
+    def tools(self) -> dict[str, ModelTool]:
+        """What the model is offered."""
+        return {tool.name: tool for tool in tools_of(load_plugins()).values()}
 
     def call(self, tool: str, arguments: Mapping[str, Any], context: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         """Call a tool as a model would in a run of ``context``; return the status and what the model gets back."""
         message = self.calls.run(call_tool(self.tools[tool], arguments, context))
         result = json.loads(message.content) if message.status == "success" else {}
-        self.teller.call(tool, arguments, message.status, message.content, result)
+        told = [(memory["text"], memory["citation"]) for memory in result.get("memories", ())]
+        if not result:
+            told = [(message.content, None)]
+        elif "message" in result:
+            told = [(f"{result['outcome']}: {result['message']}", result["citation"])]
+        self.teller.call(tool, arguments, message.content, told)
         return message.status, result
 
     def save(self, text: str, context: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         """Call ``remember``."""
         return self.call("remember", {"text": text, "kind": "convention"}, context)
-
-    def turn(self, conversation: Conversation, text: str) -> tuple[list[dict[str, str]], float]:
-        """Return a turn's messages and how long it took, in milliseconds."""
-        started = time.perf_counter()
-        messages = self.calls.run(conversation.turn(text))
-        return messages, (time.perf_counter() - started) * 1000
-
-    def stored(self, text: str) -> int:
-        """Return how often the server has ``text``, asking it directly."""
-        body = {"scope_id": self.scope_id, "limit": 50}
-        entries = self.server.request("POST", "/v1/memory/entries/list", body).raise_for_status().json()["entries"]
-        return [entry["text"] for entry in entries].count(text)
 
     def run(self) -> None:
         """Tell the story, step by step."""
@@ -162,7 +138,7 @@ class Demo:
         """Ask and save as somebody else, as nobody, and as DeerFlow's stand-in for nobody."""
         self.teller.part("Somebody else does the same.")
         before = len(self.relay.requests)
-        for name, context in {"another user": {"user_id": "bob"}, "a missing identity": {}, "`default`": {"user_id": "default"}}.items():
+        for name, context in STRANGERS.items():
             messages, _ = self.turn(Conversation(context), REQUEST)
             message = self.calls.run(call_tool(self.tools["remember"], {"text": SAVED, "kind": "convention"}, context))
             self.teller.detail("result:", message.content)
@@ -189,8 +165,7 @@ class Demo:
     def server_down(self) -> None:
         """Stop the server, chat on, and try to save."""
         self.teller.part("The server is stopped.")
-        self.server.stop()
-        self.relay.__exit__(None, None, None)
+        self.stop_the_server()
         messages, milliseconds = self.turn(Conversation({"user_id": OWNER}), REQUEST)
         self.check(f"the conversation goes on without memory, after {milliseconds:.0f} ms", [message["content"] for message in messages] == [REQUEST])
         self.check("within the limit of 2 s", milliseconds < 2100)
@@ -198,56 +173,5 @@ class Demo:
         self.check("a save says that it is none", status == "error")
 
 
-def configure(folder: Path, base_url: str, token: str, scope_id: str) -> PowerContextMemoryManager:
-    """Configure the host as an operator would, for two people, and return its memory manager."""
-    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    for name in [name for name in os.environ if name.startswith("POWERCONTEXT_DEERFLOW_")]:
-        del os.environ[name]
-    os.environ |= {
-        "DEER_FLOW_CONFIG_PATH": str(folder / "config.yaml"),
-        "POWERCONTEXT_DEERFLOW_BASE_URL": base_url,
-        "POWERCONTEXT_DEERFLOW_BINDINGS_FILE": str(folder / "bindings.json"),
-        "POWERCONTEXT_DEERFLOW_TOKEN": token,
-    }
-    for arguments in ([OWNER, "--scope", scope_id], [COLLEAGUE]):
-        with redirect_stdout(io.StringIO()):
-            code = bind.main(["add", *arguments])
-        assert code == 0, "bind failed"
-    manager = get_memory_manager()
-    assert isinstance(manager, PowerContextMemoryManager)
-    return manager
-
-
-def main() -> int:
-    """Run the demo; return 0 only if everything it shows was checked and held."""
-    interrupt = Interrupt()
-    teller = Teller()
-    logging.basicConfig(level=logging.INFO if teller.verbose else logging.ERROR, format="   log            %(levelname)s %(message)s", stream=sys.stdout)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    executable = find_executable()
-    if executable is None:
-        print("There is no powercontext command beside this Python: run `make install`.")
-        return 2
-    started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="powercontext-demo-") as name:
-        print("Real here: the PowerContext server, its store, HTTP, and the backend. Scripted: the model and")
-        print("what the owner says. DeerFlow is a small stand-in (backend/devhost).")
-        print("Starting the server (SQLite, bearer token) on this machine ...", flush=True)
-        with RealServer(Path(name), executable=executable) as server, Relay(server.base_url) as relay, Calls(interrupt) as calls:
-            version = server.request("GET", "/v1/server-info").json()["package_version"]
-            print(f"PowerContext {version} is ready on port {server.port}, after {time.perf_counter() - started:.1f} s.")
-            scope_id = server.create_scope("Order service")
-            manager = configure(Path(name), relay.base_url, server.token, scope_id)
-            manager.warm()
-            Demo(server, relay, scope_id, calls, teller).run()
-            manager.close()
-    teller.end(time.perf_counter() - started)
-    return 1 if teller.failed else 0
-
-
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        print("\nInterrupted; the server is stopped and its folder removed.")
-        sys.exit(130)
+    end_with(lambda: tell(Demo, CONFIG, "make demo"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,8 @@ import pytest
 from powercontext_support.real_server import find_executable
 
 DEMO = Path(__file__).parents[1] / "devhost" / "demo.py"
+TOOL_MODE = DEMO.with_name("demo_tool_mode.py")
+PROJECT = DEMO.parents[2]
 
 pytestmark = [
     pytest.mark.skipif(not DEMO.exists(), reason="the demo is not part of a DeerFlow checkout"),
@@ -19,13 +23,13 @@ pytestmark = [
 ]
 
 
-def start(folder: Path, verbose: str = "0") -> subprocess.Popen[str]:
+def start(folder: Path, verbose: str = "0", demo: Path = DEMO) -> subprocess.Popen[str]:
     environment = os.environ | {"TMPDIR": str(folder), "PYTHONUNBUFFERED": "1", "VERBOSE": verbose}
-    return subprocess.Popen([sys.executable, str(DEMO)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen([sys.executable, str(demo)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def told(folder: Path, verbose: str) -> str:
-    demo = start(folder, verbose)
+def told(folder: Path, verbose: str, script: Path = DEMO) -> str:
+    demo = start(folder, verbose, script)
     output, _ = demo.communicate(timeout=110)
     assert demo.returncode == 0, output
     assert "FAILED" not in output
@@ -33,12 +37,59 @@ def told(folder: Path, verbose: str) -> str:
     return output
 
 
-def test_the_demo_is_a_short_story_that_checks_the_main_job(tmp_path: Path) -> None:
-    lines = told(tmp_path, "0").splitlines()
+def without_figures(text: str) -> list[str]:
+    """Return the lines, without what every run prints anew."""
+    return re.sub(r"art_\w{4}|\d+ ms|\d+ of 8000", "…", text).splitlines()
+
+
+def test_the_demo_is_a_short_story_that_checks_the_main_job_and_the_readme_shows_a_part_of_it(tmp_path: Path) -> None:
+    output = told(tmp_path, "0")
+    lines = output.splitlines()
     assert len(lines) <= 75
     assert max(len(line) for line in lines) <= 112
     assert any(line.startswith("Everything above was checked (") for line in lines)
     assert lines[-1].endswith("make apply DEERFLOW=../deer-flow")
+    shown = (PROJECT / "README.md").read_text(encoding="utf-8").split("## What the demo shows\n\n```\n")[1].split("\n```")[0]
+    assert "\n".join(without_figures(shown)) in "\n".join(without_figures(output))
+
+
+def test_the_story_in_tool_mode_adds_finds_corrects_and_deletes_for_who_may(tmp_path: Path) -> None:
+    lines = told(tmp_path, "0", TOOL_MODE).splitlines()
+    assert len(lines) <= 50
+    assert max(len(line) for line in lines) <= 112
+    assert [line.removeprefix("   ok     ") for line in lines if line.startswith("   ok ")] == [
+        "it is added, and the server has it once",
+        "the message shares no word with a memory, so none came by itself",
+        "it finds what was added, under the same id",
+        "DeerFlow's memory page lists it, and what another client stored in the Scope",
+        "a search finds the new text, and not the old",
+        "the id from before the change deletes nothing",
+        "no search finds it, and the page lists it no more",
+        "her search and her page have it alone",
+        "the owner's have nothing of it",
+        "another user, a missing identity and `default` find, add and see nothing",
+        "no request was made for them",
+        "both say that it failed: no empty list, nothing added",
+        "so does the memory page",
+    ]
+    assert lines[-2] == "All requests, replies and log lines: make demo MODE=tool VERBOSE=1"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["MODE=Tool"], "There is no demo for MODE=Tool: leave it out, or say MODE=tool."),
+        (["MODE=tool middleware"], "There is no demo for MODE=tool middleware: leave it out, or say MODE=tool."),
+        (["MODE=tool", "CAPTURE=1"], "MODE=tool and CAPTURE=1 are two demos: leave one out."),
+    ],
+)
+def test_a_demo_that_there_is_not_is_named_and_nothing_starts(arguments: list[str], sentence: str) -> None:
+    made = subprocess.run(["make", "demo", *arguments], cwd=PROJECT, capture_output=True, text=True, timeout=60)
+    assert made.returncode == 2
+    assert made.stdout == ""
+    [line] = made.stderr.splitlines()
+    assert sentence in line
 
 
 def test_the_demo_shows_all_that_was_sent_and_came_back_where_one_asks_for_it(tmp_path: Path) -> None:
@@ -48,9 +99,9 @@ def test_the_demo_shows_all_that_was_sent_and_came_back_where_one_asks_for_it(tm
     assert "WARNING PowerContext recall failed: " in output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_demo_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
-    with start(tmp_path) as demo:
+@pytest.mark.parametrize(("script", "number"), [(DEMO, signal.SIGINT), (TOOL_MODE, signal.SIGTERM)], ids=["SIGINT", "SIGTERM in tool mode"])
+def test_an_interrupted_demo_cleans_up(script: Path, number: signal.Signals, tmp_path: Path) -> None:
+    with start(tmp_path, demo=script) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
             if "The owner asks" in line:

@@ -9,11 +9,16 @@ from typing import Any
 
 WIDTH = 112
 
+Cited = Mapping[str, Any] | str | None
+"""What names a memory: a citation, or the id of a fact."""
+
 
 class Teller:
     """Prints the story, and counts the checks and those that failed."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: str) -> None:
+        """``command`` is how one starts this story."""
+        self._command = command
         self.verbose = os.environ.get("VERBOSE", "0") not in ("", "0")
         self.checks = self.failed = 0
         self._part = 0
@@ -39,21 +44,17 @@ class Teller:
         self.failed += not holds
         print(f"   {'ok    ' if holds else 'FAILED'} {claim}", flush=True)
 
-    def call(self, tool: str, arguments: Mapping[str, Any], status: str, content: str, result: Mapping[str, Any]) -> None:
-        """Print a tool's call and what the model gets back."""
+    def call(self, tool: str, arguments: Mapping[str, Any], content: str, told: Sequence[tuple[str, Cited]]) -> None:
+        """Print a tool's call and what the model gets back: ``content``, or in the short story the texts of it that are ``told``."""
         if self.verbose:
             self.detail("model calls:", f"{tool}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})")
             self.detail("result:", content)
             return
-        cited = "".join(_cited(value) for value in arguments.values() if isinstance(value, Mapping))
-        words = [repr(value) for value in arguments.values() if isinstance(value, str)][:1]
+        cited = "".join(_cited(arguments.get(name)) for name in ("citation", "fact_id"))
+        words = [repr(value) for name, value in arguments.items() if name != "fact_id" and isinstance(value, str)][:1]
         self.say("model calls", " ".join([f"{tool}{cited}", *words]))
-        if status == "error":
-            self.say("result", content)
-        elif "message" in result:
-            self.say("result", f"{result['outcome']}: {result['message']}", _cited(result["citation"]))
-        for memory in result.get("memories", ()):
-            self.say("result", memory["text"], _cited(memory["citation"]))
+        for text, citation in told:
+            self.say("result", text, _cited(citation))
 
     def messages(self, messages: Sequence[Mapping[str, str]]) -> None:
         """Print what the model is sent: of the memory block, the memories and their citations."""
@@ -75,9 +76,13 @@ class Teller:
             return
         print(f"\nEverything above was checked ({self.checks} checks). {seconds:.1f} s.")
         if not self.verbose:
-            print("All requests, replies and log lines: make demo VERBOSE=1")
+            print(f"All requests, replies and log lines: {self._command} VERBOSE=1")
         print("Next, with a DeerFlow of your own:   make apply DEERFLOW=../deer-flow")
 
 
-def _cited(citation: Mapping[str, Any] | None) -> str:
-    return f" [{citation['artifact_id'][:8]}…, revision {citation['revision']}]" if citation else ""
+def _cited(citation: Cited) -> str:
+    """Return which memory is meant, and in which revision. A fact's id is its citation, written as ``family@id@revision``."""
+    if not citation:
+        return ""
+    artifact_id, revision = citation.split("@")[1:3] if isinstance(citation, str) else (citation["artifact_id"], citation["revision"])
+    return f" [{artifact_id[:8]}…, revision {revision}]"
