@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -12,8 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 BACKEND = Path(__file__).resolve().parents[1]
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # until main: there is nothing to stop yet
 sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests")]
 
+from devhost.interrupt import Interrupt  # noqa: E402
+from devhost.story import end_with  # noqa: E402
 from powercontext_support.generation import GenerationModel  # noqa: E402
 from powercontext_support.real_server import RealServer, find_executable  # noqa: E402
 
@@ -63,6 +67,7 @@ def show(server: RealServer, model: GenerationModel, scope_id: str, folder: str)
 
 def main() -> int:
     """Run the demo; return 0 only if everything it shows was checked and held."""
+    Interrupt()
     logging.basicConfig(level=logging.WARNING, format="   log    %(levelname)s %(message)s", stream=sys.stdout)
     executable = find_executable()
     if executable is None:
@@ -76,4 +81,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)
