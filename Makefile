@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
 
-.PHONY: help install demo demo-exists test test-servers test-host doctor apply unapply audit bench bench-recall bench-recall-cost deadlines fuzz soak crowd check format clean
+.PHONY: help install demo demo-exists test test-servers test-scripts test-host doctor apply unapply audit bench bench-recall bench-recall-cost deadlines fuzz soak crowd check format clean
 
 help: ## List the targets
 	@echo "For operators:"
@@ -34,7 +34,10 @@ CAPTURE_DEMO = $(if $(filter-out middleware,$(MODE)),$(error MODE=$(MODE) and CA
 
 # Two processes: while one waits for a deadline to pass, the other works. Tests with a real server share one, in one of them.
 test: install ## Run the tests, with a real PowerContext server; ARGS=for pytest
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore backend/tests/test_powercontext_measuring.py $(ARGS)
+
+test-scripts: install ##- Run the tests of the measuring scripts, each in tiny (two minutes)
+	@$(BIN)/python -m pytest backend/tests/test_powercontext_measuring.py
 
 test-servers: install .venv-1.2.0/installed ##- Run the tests of both generations of PowerContext servers, 1.4.1 and 1.2.0
 	@$(BIN)/python -m pytest backend/tests/test_powercontext_servers.py

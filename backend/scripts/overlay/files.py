@@ -35,7 +35,8 @@ STAYS_HERE = {
     f"{TESTS}/test_powercontext_memory_tools.py": "the tools in the stand-in host",
     f"{TESTS}/test_powercontext_recall_level.py": "measures what recall finds, with 220 KB of data and a real server",
     f"{TESTS}/test_powercontext_remember_tool.py": "the tool in the stand-in host",
-    f"{TESTS}/test_powercontext_scripts.py": "a test of the measuring scripts",
+    f"{TESTS}/test_powercontext_measuring.py": "a test of the measuring scripts",
+    f"{TESTS}/test_powercontext_scripts.py": "a test of the scripts",
     f"{SUPPORT}/dialogues.json": "data of test_powercontext_dialogues.py",
     f"{SUPPORT}/recall_cases/*": "data of test_powercontext_recall_level.py and its bench",
 }
