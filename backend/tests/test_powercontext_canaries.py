@@ -39,7 +39,7 @@ SERVER_TEXT = "canary-of-the-server"
 QUERY = "canaryofthequery"
 TEXT = "canary of the text to remember"
 CITATION = {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}
-LIMIT = 0.3
+LIMIT = 0.15
 
 
 def sending(raw: bytes) -> Fault:

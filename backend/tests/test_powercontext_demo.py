@@ -92,22 +92,29 @@ def test_a_demo_that_there_is_not_is_named_and_nothing_starts(arguments: list[st
     assert sentence in line
 
 
-def test_the_demo_shows_all_that_was_sent_and_came_back_where_one_asks_for_it(tmp_path: Path) -> None:
-    output = told(tmp_path, "1")
-    assert 'Artifact: family="atomic-memory", id="art_' in output
-    assert '"outcome": "saved", "citation": {"family": "atomic-memory", "artifact_id": "art_' in output
-    assert "WARNING PowerContext recall failed: " in output
-
-
-@pytest.mark.parametrize(("script", "number"), [(DEMO, signal.SIGINT), (TOOL_MODE, signal.SIGTERM)], ids=["SIGINT", "SIGTERM in tool mode"])
-def test_an_interrupted_demo_cleans_up(script: Path, number: signal.Signals, tmp_path: Path) -> None:
-    with start(tmp_path, demo=script) as demo:
+def interrupted(folder: Path, demo: subprocess.Popen[str], number: signal.Signals, part: str) -> str:
+    """Send the signal when ``part`` of the story begins, and return all that was printed."""
+    printed = ""
+    with demo:
         assert demo.stdout is not None
         for line in demo.stdout:
-            if "The owner asks" in line:
+            printed += line
+            if part in line:
                 demo.send_signal(number)
                 break
-        rest = demo.stdout.read()
-    assert demo.returncode == 130, rest
-    assert rest.rstrip().endswith("Interrupted; the server is stopped and its folder removed.")
-    assert list(tmp_path.glob("powercontext-demo-*")) == []
+        printed += demo.stdout.read()
+    assert demo.returncode == 130, printed
+    assert printed.rstrip().endswith("Interrupted; the server is stopped and its folder removed.")
+    assert list(folder.glob("powercontext-demo-*")) == []
+    return printed
+
+
+def test_the_demo_shows_all_that_was_sent_and_came_back_where_one_asks_for_it_and_ctrl_c_cleans_up(tmp_path: Path) -> None:
+    output = interrupted(tmp_path, start(tmp_path, "1"), signal.SIGINT, "The owner goes on in that conversation.")
+    assert 'Artifact: family="atomic-memory", id="art_' in output
+    assert '"outcome": "saved", "citation": {"family": "atomic-memory", "artifact_id": "art_' in output
+    assert "INFO PowerContext " in output
+
+
+def test_a_demo_in_tool_mode_that_is_told_to_end_cleans_up(tmp_path: Path) -> None:
+    interrupted(tmp_path, start(tmp_path, demo=TOOL_MODE), signal.SIGTERM, "The owner asks")

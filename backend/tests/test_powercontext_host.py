@@ -107,7 +107,7 @@ def test_fail_closed_stops_the_run_within_the_hosts_five_seconds(host: Host, pow
     started = time.monotonic()
     with pytest.raises(contract.MemoryManagerError):
         first_turn(config, "Add a refund calculation")
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 5.0
 
 
 @pytest.mark.skipif(FORWARDS_QUERY, reason="this DeerFlow forwards the query")

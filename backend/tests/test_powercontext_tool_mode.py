@@ -183,7 +183,7 @@ def test_a_silent_server_holds_two_of_the_hosts_threads_at_most(build: Build, po
     def silent(request: Request, peer: Peer) -> None:
         peer.hang()
 
-    memory = build(base_url=powercontext_scripted(silent).base_url, recall_timeout_seconds="2")
+    memory = build(base_url=powercontext_scripted(silent).base_url, recall_timeout_seconds="3")
     durations: list[float] = []
 
     def look() -> None:
@@ -197,4 +197,4 @@ def test_a_silent_server_holds_two_of_the_hosts_threads_at_most(build: Build, po
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(durations)[9] < 1.5  # ten of twelve did not wait for the server
+    assert sorted(durations)[9] < 2.5  # ten of twelve did not wait for the server
