@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := backend
+# They are for this make alone: some tests run another one.
+unexport ARGS DEERFLOW CONFIG HOST_PYTHON MODE CAPTURE
 
 .PHONY: help install demo demo-exists test test-servers test-scripts test-host doctor apply unapply audit bench bench-recall bench-recall-cost deadlines fuzz soak crowd check format clean
 
