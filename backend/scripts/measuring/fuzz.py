@@ -1,8 +1,8 @@
 """Feeds mutated replies and settings to everything that parses them. ``make fuzz`` runs it.
 
 Recorded replies of real servers are changed at random and read as every kind of reply; some also go through a socket.
-Whatever comes out is our own error, or a value of which all that is checked still holds. Settings of the environment
-are changed in the same way.
+Whatever comes out is our own error, or a value of which all that is checked still holds. Replies that a proxy wrote meet
+every call (``fuzz_proxies.py``). Settings of the environment are changed in the same way.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from fuzz_proxies import fuzz_proxies
 from parts import backend
 from powercontext_support import OWNER
 from powercontext_support.byte_server import ByteServer, Peer, Request
@@ -155,6 +156,7 @@ def main() -> int:
     started = time.monotonic()
     report(f"{arguments.replies} mutated replies, read as each of the models", fuzz_replies(bodies, arguments.replies, chance))
     report(f"{arguments.replies // 40} mutated contexts through a socket", fuzz_the_wire(contexts, arguments.replies // 40, chance))
+    report(f"{arguments.replies // 40} calls through a proxy that answers itself", fuzz_proxies(arguments.replies // 40, chance))
     report(f"{arguments.replies // 20} mutated environments", fuzz_settings(arguments.replies // 20, chance))
     report(f"{arguments.replies // 20} mutated bindings files", fuzz_bindings(arguments.replies // 20, chance))
     print(f"Nothing but our errors, and nothing accepted that is not what it claims. {time.monotonic() - started:.0f} s.")
