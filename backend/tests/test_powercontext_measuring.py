@@ -68,6 +68,7 @@ def test_an_unknown_fault_is_refused() -> None:
 def test_mutated_replies_and_settings_raise_nothing_foreign() -> None:
     output = run("fuzz.py", "--replies", "4000", "--seed", "7")
     assert "4000 mutated replies, read as each of the models: " in output
+    assert re.search(r"\n100 calls through a proxy that answers itself: .*\d+ save: Saved", output)
     assert output.splitlines()[-1].startswith("Nothing but our errors, and nothing accepted that is not what it claims.")
 
 
