@@ -179,6 +179,12 @@ def test_a_failure_is_an_error_and_never_an_empty_answer(name: str, build: Build
         assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
+def test_a_list_that_fails_says_that_nothing_was_done_for_the_hosts_memory_add_lists_before_it_saves(build: Build, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(error(500, "internal_error"))
+    with pytest.raises(contract.MemoryManagerError, match=r"^Nothing was done: the memory server did not answer as it should; try again later\.$"):
+        build(base_url=server.base_url).get_memory(user_id=OWNER)
+
+
 def test_a_silent_server_holds_two_of_the_hosts_threads_at_most(build: Build, powercontext_scripted: StartScripted) -> None:
     def silent(request: Request, peer: Peer) -> None:
         peer.hang()

@@ -16,7 +16,7 @@ GONE: Final = "There is no such memory."
 NO_NEW_TEXT: Final = "Not changed: give the whole new text."
 CHANGED_MEANWHILE: Final = "Not changed: the memory was changed meanwhile; look it up again."
 BUSY: Final = "Nothing was done: too many calls wait for the memory server; try again later."
-FAILED: Final = "The memory server did not answer as it should; try again later."
+FAILED: Final = "Nothing was done: the memory server did not answer as it should; try again later."
 UNKNOWN_SAVE: Final = "It is not known whether this was saved. Tell the user so, and do not try again: it may have been stored."
 UNKNOWN_CHANGE: Final = "It is not known whether this was changed. Tell the user so, and look it up before trying again."
 
