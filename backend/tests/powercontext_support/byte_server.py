@@ -9,6 +9,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -86,12 +87,18 @@ class ByteServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End all connections and accept none. Idempotent."""
         if self._stopping.is_set():
             return
         self._stopping.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for connection in self._open:
+            with suppress(OSError):  # closed already
+                connection.shutdown(socket.SHUT_RDWR)  # close() alone leaves it to the thread that reads from it
             connection.close()
 
     def _accept(self) -> None:
