@@ -32,7 +32,8 @@ def find_executable(version: str = "1.4.1") -> str | None:
     return shutil.which(os.environ.get(variable, str(folder / "powercontext")))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -45,7 +46,7 @@ class RealServer:
         self.folder = folder
         self._settings = dict(settings or {})
         self.token = token
-        self.port = _free_port()
+        self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}"
         self._executable = executable
         self._process: subprocess.Popen[bytes] | None = None
