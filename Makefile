@@ -34,9 +34,12 @@ DEMO_middleware := demo.py
 DEMO_tool := demo_tool_mode.py
 CAPTURE_DEMO = $(if $(filter-out middleware,$(MODE)),$(error MODE=$(MODE) and CAPTURE=1 are two demos: leave one out),demo_capture.py)
 
-# Two processes: while one waits for a deadline to pass, the other works. Tests with a real server share one, in one of them.
+# They start many Pythons, and each would compile everything anew.
+test test-scripts test-servers: export PYTHONDONTWRITEBYTECODE :=
+
+# Three processes: while one waits for a deadline to pass, the others work. Tests with a real server share one, in one of them.
 test: install ## Run the tests, with a real PowerContext server; ARGS=for pytest
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore backend/tests/test_powercontext_measuring.py $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup --ignore backend/tests/test_powercontext_measuring.py $(ARGS)
 
 test-scripts: install ##- Run the tests of the measuring scripts, each in tiny (two minutes)
 	@$(BIN)/python -m pytest backend/tests/test_powercontext_measuring.py

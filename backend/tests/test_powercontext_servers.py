@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -50,6 +51,12 @@ def store(version: str, powercontext_servers: Callable[[str], RealServer], power
     powercontext_environment(base_url=server.base_url, scope_id=scope_id, token=server.token)
     yield Store(server, scope_id)
     shared_client(load_settings()).close()
+
+
+def test_all_tests_with_this_server_run_in_one_process(request: pytest.FixtureRequest, version: str, store: Store) -> None:
+    """There is one server of each version for the whole run. A pytest that pytest-xdist does not know loses the groups without a word."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        assert request.node.nodeid.endswith(f"@{version}")
 
 
 def test_a_save_is_confirmed_with_the_servers_citation(store: Store, version: str) -> None:
