@@ -189,7 +189,7 @@ def test_a_broken_file_is_not_touched_and_its_faults_are_named(bind: Bind, file:
     file.write_text('{"bindings": [{"owner_user_id": "canary@example.com", "scope_id": "s"}]}')
     for arguments in (("add", ANN), ("list",), ("remove", ANN)):
         code, output = bind(*arguments)
-        assert (code, "binding 1: owner_user_id must be" in output) == (1, True)
+        assert (code, "binding 1: owner_user_id looks like an e-mail address; it must be" in output) == (1, True)
     assert "canary" in file.read_text()
 
 

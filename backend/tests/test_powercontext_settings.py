@@ -99,7 +99,7 @@ def test_a_wrong_value_is_named_with_its_remedy_and_not_shown(name: str, value: 
         ("htp://127.0.0.1:8000", "does not begin with http:// or https://"),
         ('"https://example.com"', "has quotes around it"),
         ("https://example.com\r", "has a space or a line end in it"),
-        ("https://${HOST}", "has a variable that is not filled in"),
+        ("https://${HOST}", "has a variable or a placeholder in it that is not filled in"),
         ("https://user:pw@example.com", "has a user name in it"),
         ("https://example.com?x=1", "has a query or a fragment"),
         ("https://example.com:99999", "has no usable host and port"),
@@ -113,6 +113,58 @@ def test_the_rule_that_a_url_breaks_is_named(url: str, fault: str, powercontext_
     with pytest.raises(PowerContextConfigurationError) as caught:
         load_settings()
     assert f"POWERCONTEXT_DEERFLOW_BASE_URL {fault}; it must be https://" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "slip"),
+    [
+        ("", "is empty"),
+        ('"canary"', "has quotes around it"),
+        ("canary'", "has quotes around it"),
+        ("canary # mine", "has a comment behind it"),
+        ("${CANARY}", "has a variable or a placeholder in it that is not filled in"),
+        ("$(cat canary)", "has a variable or a placeholder in it that is not filled in"),
+        ("<canary>", "has a variable or a placeholder in it that is not filled in"),
+        ("canary\r", "has a space or a line end in it"),
+        ("canary canary", "has a space or a line end in it"),
+        ("\ufeffcanary", "has a sign in it that does not show"),
+    ],
+)
+@pytest.mark.parametrize("name", ["owner_user_id", "scope_id", "token"])
+def test_a_known_slip_is_named(name: str, text: str, slip: str, powercontext_environment: Configure) -> None:
+    powercontext_environment(**{name: text})
+    with pytest.raises(PowerContextConfigurationError) as caught:
+        load_settings()
+    assert f"POWERCONTEXT_DEERFLOW_{name.upper()} {slip}; it must be" in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
+def test_an_e_mail_address_and_a_bearer_are_named(powercontext_environment: Configure) -> None:
+    powercontext_environment(owner_user_id="canary@example.com", token="Bearer canary")
+    with pytest.raises(PowerContextConfigurationError) as caught:
+        load_settings()
+    assert "POWERCONTEXT_DEERFLOW_OWNER_USER_ID looks like an e-mail address; it must be" in str(caught.value)
+    assert "POWERCONTEXT_DEERFLOW_TOKEN begins with Bearer, which is not part of it; it must be" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("scope", "scope_id"), ("url", "base_url"), ("server_url", "base_url"), ("owner_id", "owner_user_id"), ("api_key", "token"), ("tokne", "token"), ("auth_token", "token")],
+)
+def test_one_slip_in_a_name_is_one_fault(given: str, meant: str, powercontext_environment: Configure) -> None:
+    powercontext_environment(**{"base_url": "https://powercontext.example.com", given: "canary", meant: None})
+    with pytest.raises(PowerContextConfigurationError) as caught:
+        load_settings()
+    assert str(caught.value).splitlines()[1:] == [f"- POWERCONTEXT_DEERFLOW_{given.upper()} is not a setting of this backend; did you mean POWERCONTEXT_DEERFLOW_{meant.upper()}?"]
+
+
+@pytest.mark.parametrize("name", ["powercontext_deerflow_scope_id", "POWERCONTEX_DEERFLOW_SCOPE_ID", "DEERFLOW_POWERCONTEXT_SCOPE_ID", "POWERCONTEXT_DEER_FLOW_SCOPE_ID"])
+def test_a_slip_in_the_prefix_is_named(name: str, powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    powercontext_environment(scope_id=None)
+    monkeypatch.setenv(name, "canary")
+    with pytest.raises(PowerContextConfigurationError) as caught:
+        load_settings()
+    assert str(caught.value).splitlines()[1:] == [f"- POWERCONTEXT_DEERFLOW_SCOPE_ID is not set, but {name} is: did you mean that? Rename it"]
 
 
 def test_all_faults_are_named_at_once(powercontext_environment: Configure) -> None:

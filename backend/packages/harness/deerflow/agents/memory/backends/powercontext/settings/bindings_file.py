@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..errors import PowerContextConfigurationError
-from .identifiers import OWNER_ID_RULE, SCOPE_ID_RULE, TOKEN_RULE, is_owner_id, is_scope_id, is_token
+from .identifiers import OWNER_ID_RULE, SCOPE_ID_RULE, TOKEN_RULE, is_owner_id, is_scope_id, is_token, slip_in
 from .people import Entry
 
 MAX_FILE_BYTES: Final = 8_000_000
@@ -157,7 +157,8 @@ def _entry(position: int, value: object, token_needed: bool, faults: _Faults) ->
             if key != "token" or token_needed:
                 problems.append(f"{key} is missing{', and POWERCONTEXT_DEERFLOW_TOKEN is not set' if key == 'token' else ''}; it {rule}")
         elif not isinstance(text, str) or not fits(text):
-            problems.append(f"{key} {rule}")
+            slip = slip_in(text) if isinstance(text, str) else ""
+            problems.append(f"{key} {slip}; it {rule}" if slip else f"{key} {rule}")
     if not isinstance(found.get("shared", False), bool):
         problems.append("shared must be true or false")
     for problem in problems:

@@ -25,6 +25,8 @@ _DEERFLOW_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _UNFILLED = re.compile(r"\$\w+|\$?\{.*\}|<.*>|[\"'`].*|.*[\"'`]")
+_COMMENT = re.compile(r"\s#")
+_VARIABLE = re.compile(r"\$\w|\$\(|\{.*\}|<.*>")
 _QUOTES = "\"'`“”‘’«»"
 # Letters and marks that show nothing; the categories of other invisible signs are enough to know them.
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f]")
@@ -43,6 +45,27 @@ def is_scope_id(text: str) -> bool:
 def is_token(text: str) -> bool:
     """Tell whether ``text`` can be a bearer token: printable ASCII, neither in quotes nor a variable that was not filled in."""
     return _TOKEN.fullmatch(text) is not None and _UNFILLED.fullmatch(text) is None
+
+
+def slip_in(text: str) -> str:
+    """Return what is wrong with ``text``, an id, a token or a URL that broke its rule, where that is a known slip; else ``""``. Quotes nothing."""
+    if not text or text.isspace():
+        return "is empty"
+    if text[0] in _QUOTES or text[-1] in _QUOTES:
+        return "has quotes around it"
+    if _COMMENT.search(text):
+        return "has a comment behind it"
+    if _VARIABLE.search(text):
+        return "has a variable or a placeholder in it that is not filled in"
+    if "@" in text and "://" not in text:
+        return "looks like an e-mail address"
+    if text.startswith("Bearer "):
+        return "begins with Bearer, which is not part of it"
+    if re.search(r"\s", text):
+        return "has a space or a line end in it"
+    if not text.isprintable() or _BLANK.search(text):
+        return "has a sign in it that does not show"
+    return ""
 
 
 def has_the_shape_of_deerflows_ids(text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -17,6 +17,7 @@ from ..errors import PowerContextConfigurationError
 from ..transport.endpoint import find_endpoint, server_url, url_fault
 from ..transport.forking import in_forked_children
 from .bindings_file import parse, read_file
+from .identifiers import slip_in
 from .people import Entry, People
 from .variables import ENVIRONMENT_PREFIX, VARIABLES, PowerContextSettings, needs_token, told_about
 
@@ -51,6 +52,8 @@ class _Snapshot:
             self._settings, self._faults = None, []
 
 
+_TEXTS = ("base_url", "owner_user_id", "scope_id", "token")
+
 _snapshot = _Snapshot()
 
 
@@ -71,11 +74,12 @@ def reset_settings() -> None:
 def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
     """Return the settings, or the sentences about all that is wrong with them."""
     given = {variable: value for variable, value in os.environ.items() if variable.startswith(ENVIRONMENT_PREFIX)}
-    faults = [_unknown(variable) for variable in given if variable not in VARIABLES]
+    meant = {variable: _meant_by(variable) for variable in given if variable not in VARIABLES}
+    faults = [_unknown(variable, name) for variable, name in meant.items()]
     values = {name: given[variable] for variable, name in VARIABLES.items() if variable in given}
     twice = [name for name in ("owner_user_id", "scope_id") if "bindings_file" in values and values.pop(name, None) is not None]
     faults += [f"{_variable(name)} and {_variable('bindings_file')} both say whose memory this is: remove one of the two" for name in twice]
-    settings, more = read_settings(values)
+    settings, more = read_settings(values, asked_for={name for name in meant.values() if name})
     bindings = _Bindings.of(values)
     faults += [*more, *bindings.faults]
     if faults or settings is None:
@@ -88,8 +92,13 @@ def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
     return settings, []
 
 
-def read_settings(values: Mapping[str, str]) -> tuple[PowerContextSettings | None, list[str]]:
-    """Return the settings of ``values``, without people, or the sentences about all that is wrong with them."""
+def read_settings(values: Mapping[str, str], asked_for: Collection[str] = ()) -> tuple[PowerContextSettings | None, list[str]]:
+    """Return the settings of ``values``, without people, or the sentences about all that is wrong with them.
+
+    Args:
+        values: What was set.
+        asked_for: Settings that are there under a wrong name, which has been told: they are not told again as missing.
+    """
     faults = []
     settings = endpoint = None
     try:
@@ -100,7 +109,8 @@ def read_settings(values: Mapping[str, str]) -> tuple[PowerContextSettings | Non
     try:
         settings = PowerContextSettings.model_validate(values)
     except ValidationError as error:
-        faults += [_sentence(str(fault["loc"][0]), values) for fault in error.errors(include_input=False, include_context=False, include_url=False)]
+        wrong = [str(fault["loc"][0]) for fault in error.errors(include_input=False, include_context=False, include_url=False)]
+        faults += [_sentence(name, values) for name in wrong if name in values or name not in asked_for]
     if faults or settings is None or endpoint is None:
         return None, faults
     settings._endpoint = endpoint
@@ -133,12 +143,30 @@ class _Bindings:
         return cls([], [f"{_variable('bindings_file')}: the file cannot be used: {problem}"])
 
 
-def _unknown(variable: str) -> str:
+def _unknown(variable: str, meant: str | None) -> str:
+    known = f"did you mean {_variable(meant)}?" if meant else f"there are {', '.join(VARIABLES)}"
+    return f"{variable} is not a setting of this backend; {known}"
+
+
+def _meant_by(variable: str) -> str | None:
+    """Return the setting that a variable with our prefix is probably for: by another usual name, or by a slip."""
     from difflib import get_close_matches  # 8 ms that only a slip is worth
 
-    meant = get_close_matches(variable, VARIABLES, n=1, cutoff=0.75)
-    known = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(VARIABLES)}"
-    return f"{variable} is not a setting of this backend; {known}"
+    written = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+    usual = {other: name for name in VARIABLES.values() for other in (name, *told_about(name)["yaml"])}
+    close = get_close_matches(written, usual, n=1, cutoff=0.6)
+    return usual[close[0]] if close else None
+
+
+def _almost(variable: str) -> str | None:
+    """Return a variable of the environment that is ``variable`` but for its prefix."""
+    from difflib import SequenceMatcher
+
+    for other in os.environ:
+        written = other.upper()
+        if other not in VARIABLES and (SequenceMatcher(None, written, variable).ratio() > 0.9 or sorted(written.split("_")) == sorted(variable.split("_"))):
+            return other
+    return None
 
 
 def _variable(name: str) -> str:
@@ -146,7 +174,14 @@ def _variable(name: str) -> str:
 
 
 def _sentence(name: str, given: Mapping[str, str]) -> str:
-    problem = "" if name in given else f"is not set ({PowerContextSettings.model_fields[name].description}); it "
-    if name == "base_url" and name in given:
-        problem = f"{url_fault(given[name])}; it "
-    return f"{_variable(name)} {problem}{told_about(name)['remedy']}"
+    variable, remedy = _variable(name), told_about(name)["remedy"]
+    if name not in given:
+        if other := _almost(variable):
+            return f"{variable} is not set, but {other} is: did you mean that? Rename it"
+        if other := next((other for other, value in os.environ.items() if f"{variable}=" in value), None):
+            return f"{variable} is not set, but stands within the value of {other}: a line end or a closing quote is missing before it"
+        return f"{variable} is not set ({PowerContextSettings.model_fields[name].description}); it {remedy}"
+    slip = slip_in(given[name]) if name in _TEXTS else ""
+    if not slip and name == "base_url":
+        slip = url_fault(given[name])
+    return f"{variable} {slip}; it {remedy}" if slip else f"{variable} {remedy}"
