@@ -96,13 +96,13 @@ BROKEN: dict[str, tuple[Callable[[Any], Reply], dict[str, Any], str]] = {
     "a refused search": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", error(403, "forbidden")), {}, "warning  query       recalls cannot search first, so they find less: PowerContext refuses the token"),
     "a failing recall": (healthy_but("/v1/context", error(500, "internal_error")), {}, "failed   server      PowerContext fails inside (the server answered 500)"),
     "a remote http URL": (healthy, {"base_url": "http://powercontext.example.com"}, "failed   settings    POWERCONTEXT_DEERFLOW_BASE_URL is plain http:// to what is not surely this machine; it must be https://"),
-    "a padded owner": (healthy, {"owner_user_id": " u-1"}, "failed   settings    POWERCONTEXT_DEERFLOW_OWNER_USER_ID must be the id of a signed-in"),
+    "a padded owner": (healthy, {"owner_user_id": " u-1"}, "failed   settings    POWERCONTEXT_DEERFLOW_OWNER_USER_ID has a space or a line end in it; it must be the id of a signed-in"),
     "the fallback owner": (healthy, {"owner_user_id": "default"}, "failed   settings    POWERCONTEXT_DEERFLOW_OWNER_USER_ID must be the id of a signed-in"),
     "no Scope": (healthy, {"scope_id": None}, "failed   settings    POWERCONTEXT_DEERFLOW_SCOPE_ID is not set"),
     "a misspelt variable": (healthy, {"max_byte": "1"}, "failed   settings    POWERCONTEXT_DEERFLOW_MAX_BYTE is not a setting"),
     "a tiny budget": (healthy, {"max_bytes": "600"}, "warning  settings    POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000"),
     "another backend": (healthy, {"config": "memory: {manager_class: deermem}\n" + TOOL}, "failed   memory      another backend is configured"),
-    "no memory section": (healthy, {"config": TOOL}, "failed   memory      another backend is configured"),
+    "no memory section": (healthy, {"config": TOOL}, "failed   memory      memory is not in config.yaml: add memory: {manager_class: powercontext, mode: "),
     "memory off": (healthy, {"config": "memory: {manager_class: powercontext, enabled: false}\n" + TOOL}, "failed   memory      there is no recall"),
     "injection off": (healthy, {"config": "memory: {manager_class: powercontext, injection_enabled: false}\n" + TOOL}, "failed   memory      there is no recall"),
     "tool mode": (healthy, {"config": "memory: {manager_class: powercontext, mode: tool}"}, "ok       tool        DeerFlow's own memory_search, memory_add, memory_update, memory_delete"),
@@ -170,7 +170,7 @@ def test_without_a_readable_configuration_it_cannot_run(content: str | None, tmp
         path.write_text(content)
     assert main(["--config", str(path)]) == 2
     error = capsys.readouterr().err
-    assert "name DeerFlow's config.yaml with --config" in error
+    assert "another with --config (make doctor: CONFIG=)" in error
     assert "secret" not in error
 
 

@@ -79,7 +79,7 @@ def test_a_checkout_alone_is_enough(run: Run, checkout: Path, powercontext_serve
 
 
 def test_a_folder_that_is_no_checkout_is_named(run: Run, tmp_path: Path) -> None:
-    assert run("--deerflow", tmp_path) == (2, f"The doctor cannot run: {tmp_path} is not the top folder of a DeerFlow checkout; name that with --deerflow\n")
+    assert run("--deerflow", tmp_path) == (2, f"The doctor cannot run: {tmp_path} is not the top folder of a DeerFlow checkout; name that with --deerflow (make doctor: DEERFLOW=)\n")
 
 
 @pytest.mark.parametrize("truth", ['"true"', "1", "yes", '"on"', "true"])
@@ -137,13 +137,14 @@ def test_control_signs_of_names_are_printed_harmlessly(run: Run, checkout: Path,
 )
 def test_an_error_in_yaml_has_its_place(content: str, problem: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(content)
-    assert run("--config", tmp_path / "config.yaml") == (2, f"The doctor cannot run: {tmp_path}/config.yaml {problem}; name DeerFlow's config.yaml with --config\n")
+    assert run("--config", tmp_path / "config.yaml") == (2, f"The doctor cannot run: {tmp_path}/config.yaml {problem}; correct it there, or name another with --config (make doctor: CONFIG=)\n")
 
 
 def test_what_is_no_file_ends_at_once(run: Run, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
+    remedies = {"is not a file": "name DeerFlow's config.yaml", "is not there": "make it with DeerFlow's own `make config`, or name another"}
     for path, problem in ((tmp_path / "pipe", "is not a file"), (tmp_path, "is not a file"), (tmp_path / "none", "is not there")):
-        assert run("--config", path) == (2, f"The doctor cannot run: {path} {problem}; name DeerFlow's config.yaml with --config\n")
+        assert run("--config", path) == (2, f"The doctor cannot run: {path} {problem}; {remedies[problem]} with --config (make doctor: CONFIG=)\n")
 
 
 def healthy(request: Request) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final
 
 from deerflow.agents.memory import manager as contract
@@ -25,3 +26,8 @@ NO_QUERY: Final = "this DeerFlow forwards no query, so recall finds nothing; upd
 def host_forwards_query() -> bool:
     """Tell whether this DeerFlow hands the user's request to the backend, as it does since September 2026."""
     return hasattr(contract, "context_query_kwargs")
+
+
+def host_has_plugin_tools() -> bool:
+    """Tell whether a plugin of this DeerFlow can give the model tools, as it can since extension API 0.2.2."""
+    return find_spec("deerflow_extension_api") is not None and find_spec("deerflow_extension_api.plugins") is not None

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from ..diagnostics import Finding
 from ..errors import PowerContextConfigurationError
 from ..settings.loading import VARIABLES
 from .capture_checks import check_capture
-from .config_file import read_config
+from .config_file import read_config, repeated_sections
 from .environment import enter_checkout
-from .host_checks import check_config, check_host, mode_of
+from .host_checks import best_mode, check_config, check_host, mode_of
 from .server_checks import check_environment, check_service
 from .user_table import check_users
 
@@ -45,7 +46,7 @@ def diagnose(config: Mapping[str, Any], config_folder: Path) -> Iterator[Finding
         yield Finding("warning", "server", "not asked: the settings come first")
         return
     if settings.capture != "off" and mode_of(config) == "tool":
-        yield Finding("warning", "capture", "in mode tool DeerFlow hands over no conversation, so nothing is captured; set memory.mode: middleware, or capture off")
+        yield Finding("warning", "capture", "in mode tool DeerFlow hands over no conversation, so nothing is captured; set POWERCONTEXT_DEERFLOW_CAPTURE=off" + (", or memory.mode: middleware" if best_mode() == "middleware" else ""))
     else:
         yield from check_capture(settings, config)
     yield from check_users(config, config_folder, settings)
@@ -83,8 +84,8 @@ def _run(options: argparse.Namespace) -> int:
         print("Files: " + (", ".join(files) or "none"), file=sys.stderr)
     path = options.config or Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml"))
     config = read_config(path)
-    findings = []
-    for finding in diagnose(config, path.absolute().parent):
+    findings: list[Finding] = []
+    for finding in chain((Finding("failed", "config", fault) for fault in repeated_sections(path)), diagnose(config, path.absolute().parent)):
         findings.append(finding)
         if not options.json:
             print(finding, flush=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import PowerContextConfigurationError
 
+_OPTION: Final = "--config (make doctor: CONFIG=)"
 _TRUTH = TypeAdapter(bool)
 
 
@@ -23,15 +25,16 @@ def read_config(path: Path) -> Mapping[str, Any]:
     """
     import yaml  # DeerFlow has it; the backend itself needs none
 
-    problem = "is not a mapping"
+    problem, remedy = "is not a mapping", "correct it there, or name another"
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise PowerContextConfigurationError(f"{path} is not a file; name DeerFlow's config.yaml with --config")
+            raise PowerContextConfigurationError(f"{path} is not a file; name DeerFlow's config.yaml with {_OPTION}")
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         if isinstance(content, Mapping):
             return content
+        problem = "is empty" if content is None else problem
     except FileNotFoundError:
-        problem = "is not there"
+        problem, remedy = "is not there", "make it with DeerFlow's own `make config`, or name another"
     except OSError:
         problem = "cannot be read by this user"
     except UnicodeError:
@@ -41,7 +44,16 @@ def read_config(path: Path) -> Mapping[str, Any]:
         problem = f"is not valid YAML, at line {mark.line + 1}, column {mark.column + 1}" if mark else "is not valid YAML"
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):  # PyYAML lets through what its constructors raise
         problem = "is not valid YAML"
-    raise PowerContextConfigurationError(f"{path} {problem}; name DeerFlow's config.yaml with --config")
+    raise PowerContextConfigurationError(f"{path} {problem}; {remedy} with {_OPTION}")
+
+
+def repeated_sections(path: Path) -> list[str]:
+    """Return what is wrong with the sections that are there twice, of those that count here: YAML takes the last and says nothing."""
+    lines: dict[str, list[int]] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if found := re.match(r"(memory|plugins|database)\s*:", line):
+            lines.setdefault(found[1], []).append(number)
+    return [f"{name} is there more than once, at lines {', '.join(map(str, numbers))}, and only the last counts; make one section of them" for name, numbers in lines.items() if len(numbers) > 1]
 
 
 def resolved(value: Any) -> Any:

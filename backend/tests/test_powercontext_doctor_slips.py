@@ -1,0 +1,139 @@
+"""What an operator writes wrongly into a checkout's `.env` and config.yaml: one cause each, and a remedy for this DeerFlow."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from powercontext_support import OWNER, SCOPE, TOKEN, Configure
+
+from deerflow.agents.memory.backends.powercontext.doctor.__main__ import main
+from deerflow.agents.memory.backends.powercontext.doctor.host_checks import best_mode, check_plugin
+from deerflow.agents.memory.backends.powercontext.host import host_has_plugin_tools
+
+pytest_plugins = ("powercontext_support.fixtures",)
+pytest.importorskip("yaml")
+
+TOOL = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
+CLASS = "deerflow.agents.memory.backends.powercontext.manager"
+GOOD = "memory: {manager_class: powercontext, mode: tool}\n"
+PREFIX = "POWERCONTEXT_DEERFLOW_"
+SETTINGS = f"{PREFIX}BASE_URL=http://127.0.0.1:9\n{PREFIX}OWNER_USER_ID={OWNER}\n{PREFIX}SCOPE_ID={SCOPE}\n{PREFIX}TOKEN={TOKEN}\n"
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a folder laid out like a DeerFlow checkout, with a space in its name."""
+    folder = tmp_path / "deer flow"
+    (folder / "backend" / "packages" / "harness").mkdir(parents=True)
+    (folder / "config.yaml").write_text(GOOD)
+    return folder
+
+
+@pytest.fixture
+def run(powercontext_environment: Configure, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Return a function that runs the doctor in an environment without settings, and gives its exit status and its output."""
+    for name in ("base_url", "owner_user_id", "scope_id", "token"):
+        powercontext_environment(**{name: None})
+    for name in ("DEER_FLOW_AUTH_DISABLED", "DEER_FLOW_CONFIG_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    before = dict(os.environ)
+
+    def doctor(*options: object, **settings: str | None) -> tuple[int, str]:
+        powercontext_environment(**{"base_url": None, "owner_user_id": None, "scope_id": None, "token": None} | settings)
+        status = main([str(option) for option in options])
+        printed = capsys.readouterr()
+        assert not any(private in printed.out + printed.err for private in (OWNER, SCOPE, TOKEN))
+        return status, printed.out + printed.err
+
+    yield doctor
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (SETTINGS.replace("=", " = "), " at line 1"),
+        (SETTINGS.replace("SCOPE_ID=", "SCOPE_ID= "), " at line 3"),
+        (f"TITLE=The {TOKEN}\n" + SETTINGS, " at line 1"),
+        (SETTINGS + "LIST=(a b\n", " at line 5"),
+        (SETTINGS.replace("TOKEN=", 'TOKEN="'), " at line 4"),
+        (SETTINGS + "exit 3\n", ""),
+    ],
+    ids=["spaces around the sign", "a space behind it", "a value with a space", "a bracket", "a quote that does not end", "a command"],
+)
+def test_a_line_at_which_deerflows_start_ends_is_named(content: str, place: str, run: Run, checkout: Path) -> None:
+    (checkout / ".env").write_text(content)
+    status, output = run("--deerflow", checkout)
+    assert status == 2
+    assert f"The doctor cannot run: {checkout / '.env'} ends DeerFlow's start{place}: it takes NAME=value" in output
+
+
+@pytest.mark.parametrize(("content", "problem"), [(b"\xef\xbb\xbf" + SETTINGS.encode(), "begins with a byte order mark"), (SETTINGS.replace("\n", "\r\n").encode(), "has the line ends of Windows")], ids=["mark", "line ends"])
+def test_what_a_windows_editor_leaves_is_taken_out_by_the_command_that_is_printed(content: bytes, problem: str, run: Run, checkout: Path) -> None:
+    (checkout / ".env").write_bytes(content)
+    status, output = run("--deerflow", checkout)
+    assert status == 2
+    assert problem in output
+    subprocess.run(shlex.split(output.rpartition("run: ")[2]), check=True)
+    assert (checkout / ".env").read_bytes() == SETTINGS.encode()
+
+
+def test_a_line_that_was_joined_to_the_one_before_is_found(run: Run, checkout: Path) -> None:
+    (checkout / ".env").write_text("OPENAI_API_KEY=canary" + SETTINGS)
+    assert f"{PREFIX}BASE_URL is not set, but stands within the value of OPENAI_API_KEY: a line end" in run("--deerflow", checkout)[1]
+
+
+def test_a_configuration_in_the_backend_folder_is_found_as_deerflow_finds_it(run: Run, checkout: Path) -> None:
+    (checkout / "config.yaml").rename(checkout / "backend" / "config.yaml")
+    assert "ok       memory      manager_class powercontext" in run("--deerflow", checkout)[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("Memory: {manager_class: powercontext}\n", "failed   memory      memory is not in config.yaml, but Memory is: rename it"),
+        ("memroy: {manager_class: powercontext}\n", "failed   memory      memory is not in config.yaml, but memroy is: rename it"),
+        ("memory: [manager_class, powercontext]\n", "failed   memory      memory is not a mapping, so DeerFlow does not start"),
+        ("memory: {enabled: true}\n", "failed   memory      memory.manager_class is not there, so DeerFlow's own memory is used; add memory.manager_class: powercontext"),
+        ("memory: {manager-class: powercontext}\n", "failed   memory      memory.manager_class is not there; manager-class is: rename it"),
+        ("memory: {manager_class: powercontext, mode: tools}\n", f"failed   memory      there is no such mode, so DeerFlow does not start; set memory.mode: {best_mode()}"),
+        ("memory: {manager_class: powercontext, enabled: false}\n", "failed   memory      there is no recall; set memory.enabled to true"),
+        (GOOD + "memory: {manager_class: deermem}\n", "failed   config      memory is there more than once, at lines 1, 2, and only the last counts; make one section of them"),
+        (GOOD + f"plugins: ['{TOOL}']\n", "failed   tool        plugins is not a list of entries with use, so DeerFlow does not start"),
+        (GOOD + f"plugins: {{use: '{TOOL}'}}\n", "failed   tool        plugins is not a list of entries with use, so DeerFlow does not start"),
+    ],
+)
+def test_a_section_that_is_not_what_it_should_be_is_named(content: str, line: str, run: Run, checkout: Path) -> None:
+    (checkout / "config.yaml").write_text(content)
+    (checkout / ".env").write_text(SETTINGS)
+    status, output = run("--deerflow", checkout)
+    assert status == 1
+    assert line in output
+    assert next(said for said in output.splitlines() if said.startswith("failed")).startswith(line)
+
+
+@pytest.mark.parametrize("name", [f"{CLASS}.PowerContextMemoryManager", f"{CLASS}:PowerContextMemoryManager"])
+def test_the_class_by_its_path_is_this_backend(name: str, run: Run, checkout: Path) -> None:
+    (checkout / "config.yaml").write_text(GOOD.replace("powercontext", f'"{name}"'))
+    assert "ok       memory      manager_class powercontext" in run("--deerflow", checkout)[1]
+
+
+@pytest.mark.parametrize("path", [TOOL, TOOL.replace("tool:", "tools:")])
+def test_a_plugin_where_it_has_no_place_is_to_be_taken_out(path: str) -> None:
+    detail = check_plugin([{"use": path}], (), mode="tool").detail
+    assert detail.startswith("the plugin and mode tool give the model two ways to save; take the plugin out of plugins")
+    assert ("mode: middleware" in detail) == (best_mode() == "middleware")
+
+
+@pytest.mark.skipif(host_has_plugin_tools(), reason="this host has plugin tools")
+def test_a_host_without_plugin_tools_is_not_told_to_add_the_plugin() -> None:
+    assert check_plugin(None, (), mode="middleware").detail.endswith("(extension API 0.2.2); set memory.mode: tool")
+    assert check_plugin([{"use": TOOL}], (), mode="middleware").detail.endswith("set memory.mode: tool, and take the plugin out of plugins")
