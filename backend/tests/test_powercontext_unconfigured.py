@@ -26,7 +26,7 @@ def errors(log: pytest.LogCaptureFixture) -> list[str]:
     ("changes", "backend_config", "named"),
     [
         ({"scope_id": None}, {}, "POWERCONTEXT_DEERFLOW_SCOPE_ID is not set"),
-        ({"token": '"quoted"'}, {}, "POWERCONTEXT_DEERFLOW_TOKEN must be"),
+        ({"token": '"quoted"'}, {}, "POWERCONTEXT_DEERFLOW_TOKEN has quotes around it; it must be"),
         ({}, {"api_key": "secret-value"}, "memory.backend_config.api_key is not read from YAML"),
         ({"owner_user_id": "default"}, {"failure_policy": {"read": "fail_open"}}, "POWERCONTEXT_DEERFLOW_OWNER_USER_ID must be"),
     ],
