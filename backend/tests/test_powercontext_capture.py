@@ -244,8 +244,8 @@ def test_messages_of_any_shape_raise_nothing(messages: Any, capturing: Build) ->
         asyncio.run(manager.aadd(thread, messages, user_id=OWNER))
 
 
-def test_a_call_waits_for_no_server_and_the_loop_for_no_disk(capturing: Build, powercontext_scripted: Any, tmp_path: Path) -> None:
-    server = powercontext_scripted(lambda request, peer: peer.stopping.wait(60) and None)
+def test_a_call_waits_for_no_server_and_the_loop_for_no_disk(capturing: Build, powercontext_bytes: Any, tmp_path: Path) -> None:
+    server = powercontext_bytes(lambda request, peer: peer.stopping.wait(60) and None)
     manager = capturing(server.base_url, capture="user")
 
     async def hear() -> float:

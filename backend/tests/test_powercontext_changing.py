@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from powercontext_support import SCOPE, Configure, StartHTTP, StartScripted, binding
+from powercontext_support import SCOPE, Configure, StartBytes, StartHTTP, binding
+from powercontext_support.byte_server import Peer, Request
 from powercontext_support.replies import Reply, answer, error
-from powercontext_support.scripted_server import Peer, Request, json_reply
 
 from deerflow.agents.memory.backends.powercontext.api.models import ArtifactReference
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
@@ -218,36 +218,36 @@ def test_a_server_that_is_not_there_has_changed_nothing(changing: Any) -> None:
         assert outcome.reason == "unreachable"
 
 
-def test_a_cancelled_call_begins_no_write(changing: Any, powercontext_scripted: StartScripted) -> None:
+def test_a_cancelled_call_begins_no_write(changing: Any, powercontext_bytes: StartBytes) -> None:
     deadline = Deadline.after(5)
 
-    def script(request: Request, peer: Peer) -> bytes:
+    def script(request: Request, peer: Peer) -> Reply:
         if request.path.endswith("/state"):
-            return json_reply(200, {"artifact": CITATION, "state": "active", "state_version": 0})
+            return answer({"artifact": CITATION, "state": "active", "state_version": 0})
         deadline.cancel()  # while the second question is under way
-        return json_reply(200, {"scope_id": SCOPE} | CITATION | {"content": {"kind": "fact", "text": OLD}})
+        return answer({"scope_id": SCOPE} | CITATION | {"content": {"kind": "fact", "text": OLD}})
 
-    server = powercontext_scripted(script)
+    server = powercontext_bytes(script)
     outcome = changing(server.base_url)[1].forget(binding(), CITATION, deadline=deadline)
     assert isinstance(outcome, NotChanged)
     assert outcome.reason == "shutdown"
     assert [request.method for request in server.requests] == ["GET", "GET"]
 
 
-def test_a_silent_write_leaves_time_to_read_back(changing: Any, powercontext_scripted: StartScripted) -> None:
+def test_a_silent_write_leaves_time_to_read_back(changing: Any, powercontext_bytes: StartBytes) -> None:
     wrote = False
 
-    def script(request: Request, peer: Peer) -> bytes | None:
+    def script(request: Request, peer: Peer) -> Reply | None:
         nonlocal wrote
         if request.method == "POST":
             wrote = True
             peer.hang()
             return None
         if request.path.endswith("/state"):
-            return json_reply(200, {"artifact": CITATION, "state": "forgotten" if wrote else "active", "state_version": int(wrote)})
-        return json_reply(200, {"scope_id": SCOPE} | CITATION | {"content": {"kind": "fact", "text": OLD}})
+            return answer({"artifact": CITATION, "state": "forgotten" if wrote else "active", "state_version": int(wrote)})
+        return answer({"scope_id": SCOPE} | CITATION | {"content": {"kind": "fact", "text": OLD}})
 
-    server = powercontext_scripted(script)
+    server = powercontext_bytes(script)
     outcome = changing(server.base_url)[1].forget(binding(), CITATION, deadline=Deadline.after(3))
     assert outcome == Changed(OLD, reference(1), by_read_back=True)
 

@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, StartScripted
-from powercontext_support.scripted_server import Peer, Request, ScriptedServer, json_reply
+from powercontext_support import OWNER, READY, BuildManager, StartBytes, StartHTTP
+from powercontext_support.byte_server import Peer, Request
+from powercontext_support.replies import error
 
 from deerflow.agents.memory import manager as contract
 from deerflow.agents.memory.backends.powercontext.errors import (
@@ -41,13 +42,13 @@ class Stuck:
         return READY.raw()
 
 
-def prepared_by(server: ScriptedServer) -> int:
+def prepared_by(server: Any) -> int:
     """Return how many recalls reached ``server``; each may have searched before."""
     return sum(request.path == "/v1/context/prepare" for request in server.requests)
 
 
-def test_forty_recalls_of_a_stuck_server_hold_six_threads_no_longer_than_one(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(Stuck())
+def test_forty_recalls_of_a_stuck_server_hold_six_threads_no_longer_than_one(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(Stuck())
     manager = powercontext_manager(server.base_url)
     started = time.monotonic()
     with ThreadPoolExecutor(6) as pool:
@@ -57,9 +58,9 @@ def test_forty_recalls_of_a_stuck_server_hold_six_threads_no_longer_than_one(pow
     assert time.monotonic() - started < 8  # 14 s without the guard, about 2 on an idle machine
 
 
-def test_recall_is_back_when_the_server_is(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+def test_recall_is_back_when_the_server_is(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
     stuck = Stuck()
-    manager = powercontext_manager(powercontext_scripted(stuck).base_url, recall_timeout_seconds="0.3")
+    manager = powercontext_manager(powercontext_bytes(stuck).base_url, recall_timeout_seconds="0.3")
     assert manager.get_context(OWNER, query="refund") == ""
     stuck.healed.set()
     assert manager.get_context(OWNER, query="refund") == ""  # not asked
@@ -70,8 +71,8 @@ def test_recall_is_back_when_the_server_is(powercontext_manager: BuildManager, p
     assert manager.get_context(OWNER, query="refund") == "Refund amounts are integer cents."
 
 
-def test_a_stuck_server_is_probed_at_growing_intervals(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(Stuck())
+def test_a_stuck_server_is_probed_at_growing_intervals(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(Stuck())
     manager = powercontext_manager(server.base_url, recall_timeout_seconds="0.2")
     until = time.monotonic() + 6
     calls = 0
@@ -83,8 +84,8 @@ def test_a_stuck_server_is_probed_at_growing_intervals(powercontext_manager: Bui
     assert 2 <= prepared_by(server) <= 4  # at 0.0, 1.2, 3.2 and 7.2 s
 
 
-def test_with_fail_closed_a_recall_that_is_not_asked_is_the_error_of_a_timeout(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(Stuck())
+def test_with_fail_closed_a_recall_that_is_not_asked_is_the_error_of_a_timeout(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(Stuck())
     manager = powercontext_manager(server.base_url, {"failure_policy": {"read": "fail_closed"}}, recall_timeout_seconds="0.2")
     for _ in range(2):
         with pytest.raises(contract.MemoryManagerError, match="PowerContext recall failed: PowerContextTimeoutError"):
@@ -93,17 +94,16 @@ def test_with_fail_closed_a_recall_that_is_not_asked_is_the_error_of_a_timeout(p
 
 
 @pytest.mark.parametrize(("status", "code"), [(401, "unauthorized"), (403, "forbidden"), (404, "scope_not_found"), (422, "invalid_request"), (503, "server_overloaded"), (502, "x")])
-def test_a_quick_refusal_closes_nothing(status: int, code: str, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    refusal = json_reply(status, {"error": {"code": code, "message": "x", "details": None}})
-    server = powercontext_scripted(lambda request, peer: refusal)
+def test_a_quick_refusal_closes_nothing(status: int, code: str, powercontext_manager: BuildManager, powercontext_http: StartHTTP) -> None:
+    server = powercontext_http(error(status, code))
     manager = powercontext_manager(server.base_url)
     for _ in range(5):
         assert manager.get_context(OWNER, query="refund") == ""
     assert prepared_by(server) == 5
 
 
-def test_a_forked_child_has_a_guard_whose_lock_nobody_holds(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    manager = powercontext_manager(powercontext_scripted(Stuck()).base_url, recall_timeout_seconds="0.2")
+def test_a_forked_child_has_a_guard_whose_lock_nobody_holds(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    manager = powercontext_manager(powercontext_bytes(Stuck()).base_url, recall_timeout_seconds="0.2")
     done = threading.Event()
 
     def recall_until_done() -> None:

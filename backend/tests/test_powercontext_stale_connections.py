@@ -8,8 +8,9 @@ from collections import Counter
 
 import httpcore
 import pytest
-from powercontext_support import OWNER, READY, BuildManager, Configure, StartScripted, binding
-from powercontext_support.scripted_server import Peer, Request, json_reply
+from powercontext_support import OWNER, READY, BuildManager, Configure, StartBytes, binding
+from powercontext_support.byte_server import Peer, Request
+from powercontext_support.replies import Reply, answer
 
 from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import Saved
@@ -27,7 +28,7 @@ class ClosesAtReuse:
         self.requests: Counter[int] = Counter()
         self.paths: list[str] = []
 
-    def __call__(self, request: Request, peer: Peer) -> bytes | None:
+    def __call__(self, request: Request, peer: Peer) -> Reply | bytes | None:
         connection = id(peer.connection)
         self.requests[connection] += 1
         self.paths.append(request.path)
@@ -35,51 +36,51 @@ class ClosesAtReuse:
 
 
 @pytest.mark.parametrize("recall_query", ["full", "focused"])
-def test_no_recall_is_lost_on_a_connection_that_closes_at_reuse(recall_query: str, powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(ClosesAtReuse())
+def test_no_recall_is_lost_on_a_connection_that_closes_at_reuse(recall_query: str, powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(ClosesAtReuse())
     manager = powercontext_manager(server.base_url, recall_query=recall_query)
     assert [manager.get_context(OWNER, query="refund") for _ in range(30)] == ["Refund amounts are integer cents."] * 30
 
 
-def test_a_question_is_asked_again_once_and_not_for_ever(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+def test_a_question_is_asked_again_once_and_not_for_ever(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
     answers = iter([READY])
-    server = powercontext_scripted(lambda request, peer: next(answers, None))
+    server = powercontext_bytes(lambda request, peer: next(answers, None))
     manager = powercontext_manager(server.base_url, recall_query="full")
     assert manager.get_context(OWNER, query="refund") != ""
     assert manager.get_context(OWNER, query="refund") == ""
     assert len(server.requests) == 3
 
 
-def test_a_question_that_met_a_new_connection_is_not_asked_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(lambda request, peer: None)
+def test_a_question_that_met_a_new_connection_is_not_asked_again(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(lambda request, peer: None)
     assert powercontext_manager(server.base_url, recall_query="full").get_context(OWNER, query="refund") == ""
     assert len(server.requests) == 1
 
 
-def test_a_reply_that_broke_off_is_not_asked_for_again(powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    def break_off(request: Request, peer: Peer) -> bytes | None:
+def test_a_reply_that_broke_off_is_not_asked_for_again(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    def break_off(request: Request, peer: Peer) -> Reply | bytes | None:
         if len(server.requests) == 1:
             return READY.raw()
         peer.send(READY.raw()[:1])
         return None
 
-    server = powercontext_scripted(break_off)
+    server = powercontext_bytes(break_off)
     manager = powercontext_manager(server.base_url, recall_query="full")
     assert [bool(manager.get_context(OWNER, query="refund")) for _ in range(2)] == [True, False]
     assert len(server.requests) == 2
 
 
-def test_a_write_is_sent_once_whatever_closes(powercontext_environment: Configure, powercontext_scripted: StartScripted) -> None:
+def test_a_write_is_sent_once_whatever_closes(powercontext_environment: Configure, powercontext_bytes: StartBytes) -> None:
     record = {"artifact": {"family": "atomic-memory", "artifact_id": "art_1", "revision": 1}, "kind": "fact", "text": "The depot opens at six.", "state": "active"}
 
-    def script(request: Request, peer: Peer) -> bytes | None:
+    def script(request: Request, peer: Peer) -> Reply | bytes | None:
         if request.path == "/v1/memory/remember":
             return None
         written = any(earlier.path == "/v1/memory/remember" for earlier in server.requests)
         hits = [{"memory": record | {"state_version": 0}, "score": 0.1, "matched_by": ["text"]}] if written else []
-        return json_reply(200, {"hits": hits})
+        return answer({"hits": hits})
 
-    server = powercontext_scripted(script)
+    server = powercontext_bytes(script)
     powercontext_environment(base_url=server.base_url)
     outcome = Saver(load_settings()).save(binding(), "fact", "The depot opens at six.")
     assert isinstance(outcome, Saved)
@@ -104,8 +105,8 @@ def slow_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return looked_up
 
 
-def test_a_slow_look_up_is_paid_once(slow_names: list[str], powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
-    server = powercontext_scripted(lambda request, peer: READY)
+def test_a_slow_look_up_is_paid_once(slow_names: list[str], powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
+    server = powercontext_bytes(lambda request, peer: READY)
     manager = powercontext_manager(server.base_url.replace("127.0.0.1", "localhost"), recall_query="full", recall_timeout_seconds="1.0")
     assert manager.get_context(OWNER, query="refund") == ""  # too slow for this one ...
     deadline = time.monotonic() + 30
@@ -132,9 +133,9 @@ def closes_each(request: Request, peer: Peer) -> None:
     peer.send(READY.raw())
 
 
-def test_the_address_that_answered_is_tried_first(slow_names: list[str], powercontext_manager: BuildManager, powercontext_scripted: StartScripted) -> None:
+def test_the_address_that_answered_is_tried_first(slow_names: list[str], powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
     with socket.socket() as dead:  # accepts nothing, and its queue is full: a connect hangs
-        server = powercontext_scripted(closes_each)
+        server = powercontext_bytes(closes_each)
         dead.bind(("127.0.0.99", server.port))
         dead.listen(0)
         fillers = [socket.socket() for _ in range(4)]

@@ -11,10 +11,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from powercontext_support import OWNER, Configure, StartHTTP, StartScripted
+from powercontext_support import OWNER, Configure, StartBytes, StartHTTP
+from powercontext_support.byte_server import Peer, Request
 from powercontext_support.real_server import RealServer
 from powercontext_support.replies import answer, error
-from powercontext_support.scripted_server import Peer, Request
 
 from deerflow.agents.memory import manager as contract
 from deerflow.agents.memory.backends.powercontext import MANAGER_CLASS
@@ -185,11 +185,11 @@ def test_a_list_that_fails_says_that_nothing_was_done_for_the_hosts_memory_add_l
         build(base_url=server.base_url).get_memory(user_id=OWNER)
 
 
-def test_a_silent_server_holds_two_of_the_hosts_threads_at_most(build: Build, powercontext_scripted: StartScripted) -> None:
+def test_a_silent_server_holds_two_of_the_hosts_threads_at_most(build: Build, powercontext_bytes: StartBytes) -> None:
     def silent(request: Request, peer: Peer) -> None:
         peer.hang()
 
-    memory = build(base_url=powercontext_scripted(silent).base_url, recall_timeout_seconds="3")
+    memory = build(base_url=powercontext_bytes(silent).base_url, recall_timeout_seconds="3")
     durations: list[float] = []
 
     def look() -> None:

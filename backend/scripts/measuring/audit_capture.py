@@ -25,9 +25,9 @@ from urllib.parse import quote
 BACKEND = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(BACKEND / folder) for folder in ("packages/harness", "devhost", "tests", "scripts/measuring")]
 
+from powercontext_support.byte_server import Request  # noqa: E402
 from powercontext_support.real_server import RealServer, find_executable  # noqa: E402
 from powercontext_support.relay import Passage, Relay  # noqa: E402
-from powercontext_support.scripted_server import Request  # noqa: E402
 from troubles import Troubles  # noqa: E402
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager  # noqa: E402

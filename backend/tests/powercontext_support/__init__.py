@@ -39,7 +39,6 @@ READY = answer(prepared("Refund amounts are integer cents."))
 BuildManager = Callable[..., PowerContextMemoryManager]
 StartHTTP = Callable[..., "HTTPPowerContext"]
 StartBytes = Callable[..., ByteServer]
-StartScripted = StartBytes
 Configure = Callable[..., None]
 
 

@@ -190,9 +190,3 @@ def powercontext_people(powercontext_manager: BuildManager, tmp_path: Path) -> C
         return powercontext_manager(base_url, **({"bindings_file": str(file), "owner_user_id": None, "scope_id": None} | changes))
 
     return build
-
-
-@pytest.fixture
-def powercontext_scripted(powercontext_bytes: StartBytes) -> StartBytes:
-    """Return what ``powercontext_bytes`` does, under its former name."""
-    return powercontext_bytes
