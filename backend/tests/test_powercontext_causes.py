@@ -172,7 +172,9 @@ def test_a_certificate_of_an_unknown_authority_is_named(ask: Ask, trust: Callabl
     trustme = pytest.importorskip("trustme")
     trust(trustme.CA())
     url = tls_server(trustme.CA().issue_cert("127.0.0.1"))
-    assert ask(url).startswith("PowerContext cannot be reached: the server's certificate is from an authority that is not trusted")
+    line = ask(url)
+    assert line.startswith("PowerContext cannot be reached: the server's certificate is from an authority that is not trusted: put it and the public authorities into one file")
+    assert line.endswith('name that in SSL_CERT_FILE: cat "$(backend/.venv/bin/python -m certifi)" ca.pem > bundle.pem')
 
 
 def test_https_to_an_http_port_is_named(ask: Ask, powercontext_http: StartHTTP) -> None:
@@ -186,6 +188,27 @@ def test_a_proxy_that_wants_a_password_is_named(ask: Ask, powercontext_bytes: St
 
     monkeypatch.setenv("HTTPS_PROXY", powercontext_bytes(refuse).base_url)
     assert ask("https://powercontext.example.com") == "PowerContext cannot be reached: the proxy wants a user name and a password: put them into its URL"
+
+
+PROXY = "check HTTPS_PROXY or ALL_PROXY, or list the server's host in NO_PROXY"
+
+
+@pytest.mark.parametrize(
+    ("opening", "line"),
+    [
+        (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", f"the proxy refuses the connection: {PROXY}, or see the proxy's log"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", f"what answers at the proxy's address is no http proxy: {PROXY}"),
+        (b"", f"what answers at the proxy's address is no http proxy: {PROXY}"),
+    ],
+)
+def test_what_is_wrong_with_a_proxy_is_not_the_servers_fault(opening: bytes, line: str, ask: Ask, powercontext_bytes: StartBytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", powercontext_bytes(lambda request, peer: peer.send(opening)).base_url)
+    assert ask("https://powercontext.example.com") == f"PowerContext cannot be reached: {line}"
+
+
+def test_a_proxy_that_is_not_there_is_named(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    assert ask("https://powercontext.example.com") == f"PowerContext cannot be reached: nothing answers at the proxy's address: {PROXY}"
 
 
 def test_a_key_log_that_cannot_be_written_is_named(powercontext_environment: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

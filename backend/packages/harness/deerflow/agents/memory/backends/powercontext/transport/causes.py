@@ -7,14 +7,16 @@ from typing import Final
 
 import httpx
 
+# SSL_CERT_FILE is for the whole process: with one authority alone it would reach no model provider any more.
+_TRUST: Final = 'put it and the public authorities into one file, and name that in SSL_CERT_FILE: cat "$(backend/.venv/bin/python -m certifi)" ca.pem > bundle.pem'
 # OpenSSL's numbers of a certificate that is not accepted (X509_V_ERR_…).
 _CERTIFICATES: Final = {
     9: "the server's certificate is not valid yet: check the clocks",
     10: "the server's certificate has expired: renew it",
-    18: "the server's certificate is self-signed: name it, or the authority that signed it, in SSL_CERT_FILE",
-    19: "the server's certificate is from an authority that is not trusted: name that in SSL_CERT_FILE",
-    20: "the server's certificate is from an authority that is not trusted: name that in SSL_CERT_FILE",
-    21: "the server's certificate is from an authority that is not trusted, or a certificate in between is missing",
+    18: "the server's certificate is self-signed: " + _TRUST,
+    19: "the server's certificate is from an authority that is not trusted: " + _TRUST,
+    20: "the server's certificate is from an authority that is not trusted: " + _TRUST,
+    21: "the server's certificate is from an authority that is not trusted, or a certificate in between is missing: let the server send the whole chain, or " + _TRUST,
     62: "the server's certificate is for another name: use that name in the URL, or a certificate for this one",
     64: "the server's certificate is for another address: use its name in the URL, or a certificate for this address",
 }

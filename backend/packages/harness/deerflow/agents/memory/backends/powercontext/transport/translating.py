@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import httpcore
 
 from ..errors import BROKEN, PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
 from .names import NameLookupError, NameLookupTimeout
 from .network import ForeignProtocolError, HandshakeError
+
+
+_PROXY: Final = "check HTTPS_PROXY or ALL_PROXY, or list the server's host in NO_PROXY"
 
 
 class BodyTooLargeError(Exception):
@@ -27,6 +32,8 @@ def translate(error: Exception, operation: str, sent: bool, proxied: bool) -> Po
         return PowerContextTimeoutError(f"{reason}: check the name servers of this machine", operation=operation, may_have_been_sent=False)
     if isinstance(error, httpcore.TimeoutException):
         reason = "no complete reply within the limit" if sent else "no connection within the limit"
+        if proxied and not sent:
+            reason = f"no connection by way of the proxy within the limit: {_PROXY}"
         return PowerContextTimeoutError(reason, operation=operation, may_have_been_sent=sent)
     if isinstance(error, BodyTooLargeError):
         return PowerContextResponseError("the reply is too large", operation=operation)
@@ -34,11 +41,13 @@ def translate(error: Exception, operation: str, sent: bool, proxied: bool) -> Po
         reason = str(error) if isinstance(error, ForeignProtocolError) else BROKEN
         return PowerContextResponseError(reason, operation=operation)
     if isinstance(error, NameLookupError):
-        reason = "the proxy's name has no address" if proxied else "the server's name has no address"
+        reason = f"the proxy's name has no address: {_PROXY}" if proxied else "the server's name has no address"
     elif isinstance(error, HandshakeError):
         reason = str(error)
     elif isinstance(error, httpcore.ProxyError):
-        reason = "the proxy wants a user name and a password: put them into its URL" if str(error).startswith("407") else "the proxy refuses the connection"
+        reason = "the proxy wants a user name and a password: put them into its URL" if str(error).startswith("407") else f"the proxy refuses the connection: {_PROXY}, or see the proxy's log"
+    elif proxied and not isinstance(error, httpcore.ConnectError):
+        reason = f"what answers at the proxy's address is no http proxy: {_PROXY}"
     else:
-        reason = "nothing answers at the proxy's address" if proxied else "nothing answers at the server's address"
+        reason = f"nothing answers at the proxy's address: {_PROXY}" if proxied else "nothing answers at the server's address"
     return PowerContextConnectionError(reason, operation=operation)
