@@ -155,13 +155,20 @@ def test_users_without_a_binding_are_told_by_number(diagnose: Diagnose, tmp_path
 def test_a_binding_of_nobody_is_told(diagnose: Diagnose, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(CONFIG + f"database: {{backend: sqlite, sqlite_dir: {tmp_path / 'data'}}}\n")
     make_users(tmp_path / "data", [user(1), user(3)])
+    there = f"is not in DeerFlow's user table; see it there: sqlite3 {(tmp_path / 'data' / 'deerflow.db').resolve()} 'SELECT id, email FROM users'"
     assert diagnose("users", "http://127.0.0.1:9", entries(4)) == [
-        "failed   users       the id of bindings 2, 4 in POWERCONTEXT_DEERFLOW_BINDINGS_FILE is not in DeerFlow's user table: take it from there",
+        f"failed   users       the id of bindings 2, 4 in POWERCONTEXT_DEERFLOW_BINDINGS_FILE {there}",
         "ok       users       2 of DeerFlow's 2 users have a binding",
     ]
     one = {"bindings_file": None, "scope_id": SCOPE}
-    assert diagnose("users", "http://127.0.0.1:9", None, owner_user_id=user(2), **one) == ["failed   users       the id in POWERCONTEXT_DEERFLOW_OWNER_USER_ID is not in DeerFlow's user table: take it from there"]
+    assert diagnose("users", "http://127.0.0.1:9", None, owner_user_id=user(2), **one) == [f"failed   users       the id in POWERCONTEXT_DEERFLOW_OWNER_USER_ID {there}"]
     assert diagnose("users", "http://127.0.0.1:9", None, owner_user_id=user(3), **one) == ["ok       users       the owner is in DeerFlow's user table"]
+
+
+def test_a_deerflow_where_nobody_has_signed_up_is_told(diagnose: Diagnose, tmp_path: Path) -> None:
+    make_users(tmp_path / ".deer-flow" / "data", [])
+    [line] = diagnose("users", "http://127.0.0.1:9", entries(1))
+    assert line.startswith("failed   users       nobody has signed up in DeerFlow yet: sign up, open /api/v1/auth/me there")
 
 
 @pytest.mark.parametrize("kind", ["another table", "no database"])

@@ -120,6 +120,15 @@ def test_a_section_that_is_not_what_it_should_be_is_named(content: str, line: st
     assert next(said for said in output.splitlines() if said.startswith("failed")).startswith(line)
 
 
+def test_a_variable_that_is_missing_anywhere_in_the_configuration_is_named(run: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    (checkout / "config.yaml").write_text(GOOD + "models: [{name: m, api_key: $NO_SUCH_KEY}]\n")
+    status, output = run("--deerflow", checkout)
+    assert status == 1
+    assert "failed   config      $NO_SUCH_KEY is in config.yaml and not set, so DeerFlow does not start" in output
+    assert "ok       memory      manager_class powercontext" in output
+
+
 @pytest.mark.parametrize("name", [f"{CLASS}.PowerContextMemoryManager", f"{CLASS}:PowerContextMemoryManager"])
 def test_the_class_by_its_path_is_this_backend(name: str, run: Run, checkout: Path) -> None:
     (checkout / "config.yaml").write_text(GOOD.replace("powercontext", f'"{name}"'))

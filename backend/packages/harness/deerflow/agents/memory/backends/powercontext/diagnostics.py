@@ -99,7 +99,7 @@ def sign_in_problem() -> str | None:
     """Return why nobody can be told from anybody else, or ``None``. DeerFlow ignores its switch in production."""
     production = any(os.environ.get(name, "").strip().lower() in ("prod", "production") for name in ("DEER_FLOW_ENV", "ENVIRONMENT"))
     if os.environ.get("DEER_FLOW_AUTH_DISABLED") == "1" and not production:
-        return "DEER_FLOW_AUTH_DISABLED=1 makes every caller `default`, who gets no memory; enable authentication"
+        return "DEER_FLOW_AUTH_DISABLED=1 makes every caller `default`, who gets no memory; remove it from the Gateway's environment"
     return None
 
 
@@ -156,7 +156,7 @@ def remedy_for(error: PowerContextError) -> str:
             return "PowerContext has nothing at this path: remove the path, such as /v1, from POWERCONTEXT_DEERFLOW_BASE_URL, or let the proxy take it off"
         return "PowerContext refuses the token: check POWERCONTEXT_DEERFLOW_TOKEN, and that it may use the Scope"
     if isinstance(error, PowerContextScopeNotFoundError):
-        return "PowerContext has no such Scope: check POWERCONTEXT_DEERFLOW_SCOPE_ID"
+        return "PowerContext has no such Scope: check POWERCONTEXT_DEERFLOW_SCOPE_ID; `powercontext scope list` shows those it has"
     if isinstance(error, PowerContextCancelledError):
         return "the check was cut off by a shutdown"
     if isinstance(error, PowerContextConnectionError):

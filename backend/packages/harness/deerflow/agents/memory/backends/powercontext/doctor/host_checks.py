@@ -25,6 +25,10 @@ def check_config(config: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Fi
     except PowerContextConfigurationError as error:
         yield Finding("failed", "config", str(error))
         return
+    try:
+        resolved(config)
+    except PowerContextConfigurationError as error:
+        yield Finding("failed", "config", str(error))
     if not isinstance(memory, Mapping):
         yield Finding("failed", "memory", _no_section(config))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -34,9 +35,12 @@ def check_users(config: Mapping[str, Any], config_folder: Path, settings: PowerC
         yield Finding("warning", "users", "DeerFlow's user table cannot be read, so nobody's id was looked up")
         return
     people = settings.people
+    if not users:
+        yield Finding("failed", "users", f"nobody has signed up in DeerFlow yet: sign up, open /api/v1/auth/me there, and put your id into {settings.named_in}")
+        return
     if unknown := people.missing_from(users):
         which = f" of {positions(unknown)}" if settings.bindings_file else ""
-        yield Finding("failed", "users", f"the id{which} in {settings.named_in} is not in DeerFlow's user table: take it from there")
+        yield Finding("failed", "users", f"the id{which} in {settings.named_in} is not in DeerFlow's user table; see it there: sqlite3 {shlex.quote(str(database.resolve()))} 'SELECT id, email FROM users'")
     if settings.bindings_file is None:
         if not unknown:
             yield Finding("ok", "users", "the owner is in DeerFlow's user table")
