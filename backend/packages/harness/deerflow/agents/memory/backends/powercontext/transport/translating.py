@@ -10,7 +10,6 @@ from ..errors import BROKEN, PowerContextConnectionError, PowerContextError, Pow
 from .names import NameLookupError, NameLookupTimeout
 from .network import ForeignProtocolError, HandshakeError
 
-
 _PROXY: Final = "check HTTPS_PROXY or ALL_PROXY, or list the server's host in NO_PROXY"
 
 
