@@ -16,6 +16,7 @@ from ..settings.loading import PowerContextSettings
 from .config_file import resolved
 
 _SECONDS = 2.0
+_LIST = "'SELECT id, email FROM users'"
 
 
 def check_users(config: Mapping[str, Any], config_folder: Path, settings: PowerContextSettings) -> Iterator[Finding]:
@@ -40,7 +41,7 @@ def check_users(config: Mapping[str, Any], config_folder: Path, settings: PowerC
         return
     if unknown := people.missing_from(users):
         which = f" of {positions(unknown)}" if settings.bindings_file else ""
-        yield Finding("failed", "users", f"the id{which} in {settings.named_in} is not in DeerFlow's user table; see it there: sqlite3 {shlex.quote(str(database.resolve()))} 'SELECT id, email FROM users'")
+        yield Finding("failed", "users", f"the id{which} in {settings.named_in} is not in DeerFlow's user table; see it there: sqlite3 {shlex.quote(str(database.resolve()))} {_LIST}")
     if settings.bindings_file is None:
         if not unknown:
             yield Finding("ok", "users", "the owner is in DeerFlow's user table")
