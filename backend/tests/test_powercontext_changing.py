@@ -171,10 +171,11 @@ def test_a_refused_write_has_not_happened_and_says_why(write: Reply, reason: str
     ("look", "reason"),
     [
         (error(401, "unauthorized"), "token"), (error(403, "forbidden"), "token"), (error(404, "scope_not_found"), "scope"), (error(404, "artifact_not_found"), "no_such_memory"),
-        (Reply(404, b'{"detail":"Not Found"}'), "no_such_memory"), (error(503, "server_overloaded"), "overloaded"), (error(500, "internal_error"), "failed"),
+        (Reply(404, b'{"detail":"Not Found"}'), "no_such_memory"), (Reply(404, b'{"detail":"Not Found"}', {"X-PowerContext-Request-ID": ""}), "failed"),
+        (error(503, "server_overloaded"), "overloaded"), (error(500, "internal_error"), "failed"),
         (Reply(200, b"<html>"), "failed"), (state(name="melted"), "failed"), (answer({"artifact": CITATION | {"artifact_id": "art_2"}, "state": "active", "state_version": 0}), "failed"),
     ],
-    ids=range(10),
+    ids=range(11),
 )  # fmt: skip
 def test_a_look_that_fails_ends_it_without_a_write(look: Reply, reason: str, changing: Any, powercontext_http: StartHTTP) -> None:
     server = powercontext_http()

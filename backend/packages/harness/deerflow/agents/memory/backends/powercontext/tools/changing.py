@@ -189,8 +189,12 @@ def _read(memory: Memory, deadline: Deadline) -> Standing | None:
 
 
 def _reason_of_failed_look(error: PowerContextError) -> Reason:
-    """Return what the model is told; nothing was written. A citation of the other generation is answered with 404 or 422."""
-    unknown = isinstance(error, PowerContextStatusError) and (error.status_code == 404 or error.code == "legacy_memory_operation_unsupported")
+    """Return what the model is told; nothing was written.
+
+    A citation of the other generation is answered with 404 or 422. A 404 proves something only if PowerContext itself says it,
+    with its error code or its request id: who wants a memory forgotten must not hear from a proxy that it is gone.
+    """
+    unknown = isinstance(error, PowerContextStatusError) and (error.code == "legacy_memory_operation_unsupported" or (error.status_code == 404 and (error.code or error.request_id) is not None))
     reason = reason_of(error)
     if unknown and reason != "scope":
         return "no_such_memory"
