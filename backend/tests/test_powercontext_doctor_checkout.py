@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -207,7 +208,9 @@ def doctor_process(config: Path, **settings: str) -> subprocess.Popen[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POWERCONTEXT_")} | settings
     environment["PYTHONPATH"] = ":".join(path for path in sys.path if path)
     command = [sys.executable, "-m", "deerflow.agents.memory.backends.powercontext.doctor", "--config", str(config)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit that.
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen)
 
 
 def test_who_reads_only_the_first_line_gets_no_traceback(checkout: Path) -> None:
