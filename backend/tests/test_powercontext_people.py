@@ -58,18 +58,15 @@ def grant(server: RealServer, name: str, scope_id: str) -> None:
 
 
 @pytest.fixture(params=["one token", "a token each"])
-def deployment(request: pytest.FixtureRequest) -> tuple[RealServer, Entries]:
-    """Return a server and what binds Ann and Ben to Scopes of their own there."""
-    name = request.node.name
-    if request.param == "one token":
-        server: RealServer = request.getfixturevalue("powercontext_server")
-        return server, [{"owner_user_id": user_id, "scope_id": server.create_scope(f"{name} {user_id}")} for user_id in (ANN, BEN)]
-    server = request.getfixturevalue("powercontext_principals")
-    entries = []
+def deployment(request: pytest.FixtureRequest, powercontext_principals: RealServer) -> tuple[RealServer, Entries]:
+    """Return a server and what binds Ann and Ben to Scopes of their own there; the one token is the administrator's."""
+    server, entries = powercontext_principals, []
     for user_id, principal in ((ANN, "ann"), (BEN, "ben")):
-        scope_id = server.create_scope(f"{name} {user_id}")
-        grant(server, principal, scope_id)
-        entries.append({"owner_user_id": user_id, "scope_id": scope_id, "token": f"{principal}s-own-test-token"})
+        scope_id = server.create_scope(f"{request.node.name} {user_id}")
+        entries.append({"owner_user_id": user_id, "scope_id": scope_id})
+        if request.param == "a token each":
+            grant(server, principal, scope_id)
+            entries[-1]["token"] = f"{principal}s-own-test-token"
     return server, entries
 
 
