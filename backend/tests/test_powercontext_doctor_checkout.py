@@ -9,13 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from powercontext_support import OWNER, SCOPE, TOKEN, Configure, StartHTTP
+from powercontext_support import OWNER, SCOPE, SET_UP, TOKEN, RunDoctor, StartHTTP
 from powercontext_support.real_server import RealServer
 from powercontext_support.replies import ATOMIC_SEARCH, PREPARE, READINESS, Reply, answer, prepared
 
@@ -25,45 +24,10 @@ from deerflow.agents.memory.backends.powercontext.host import host_forwards_quer
 if TYPE_CHECKING:
     from werkzeug import Request
 
-pytest_plugins = ("powercontext_support.fixtures",)
-
-TOOL = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
-GOOD = f'memory: {{manager_class: powercontext}}\nplugins: [{{use: "{TOOL}"}}]\n'
-
-Run = Callable[..., tuple[int, str]]
+pytest_plugins = ("powercontext_support.fixtures", "powercontext_support.doctor_fixtures")
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """Return a folder laid out like a DeerFlow checkout, with a space in its name."""
-    folder = tmp_path / "deer flow"
-    (folder / "backend" / "packages" / "harness").mkdir(parents=True)
-    (folder / "config.yaml").write_text(GOOD)
-    return folder
-
-
-@pytest.fixture
-def run(powercontext_environment: Configure, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Return a function that runs the doctor in an environment without settings, and gives its exit status and its output."""
-    for name in ("base_url", "owner_user_id", "scope_id", "token"):
-        powercontext_environment(**{name: None})
-    for name in ("DEER_FLOW_AUTH_DISABLED", "DEER_FLOW_CONFIG_PATH"):
-        monkeypatch.delenv(name, raising=False)
-    before = dict(os.environ)
-
-    def doctor(*options: object, **settings: str | None) -> tuple[int, str]:
-        powercontext_environment(**{"base_url": None, "owner_user_id": None, "scope_id": None, "token": None} | settings)
-        status = main([str(option) for option in options])
-        printed = capsys.readouterr()
-        assert not any(private in printed.out + printed.err for private in (OWNER, SCOPE, TOKEN))
-        return status, printed.out + printed.err
-
-    yield doctor
-    os.environ.clear()
-    os.environ.update(before)
-
-
-def test_a_checkout_alone_is_enough(run: Run, checkout: Path, powercontext_server: RealServer) -> None:
+def test_a_checkout_alone_is_enough(run: RunDoctor, checkout: Path, powercontext_server: RealServer) -> None:
     scope = powercontext_server.create_scope("checkout")
     (checkout / ".env").write_text(
         "# comment\n"
@@ -79,13 +43,13 @@ def test_a_checkout_alone_is_enough(run: Run, checkout: Path, powercontext_serve
     assert status == (0 if host_forwards_query() else 1)
 
 
-def test_a_folder_that_is_no_checkout_is_named(run: Run, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_checkout_is_named(run: RunDoctor, tmp_path: Path) -> None:
     assert run("--deerflow", tmp_path) == (2, f"The doctor cannot run: {tmp_path} is not the top folder of a DeerFlow checkout; name that with --deerflow (make doctor: DEERFLOW=)\n")
 
 
 @pytest.mark.parametrize("truth", ['"true"', "1", "yes", '"on"', "true"])
-def test_what_deerflow_takes_for_true_is_true(truth: str, run: Run, checkout: Path) -> None:
-    (checkout / "config.yaml").write_text(GOOD.replace("powercontext}", f"powercontext, enabled: {truth}, injection_enabled: {truth}}}"))
+def test_what_deerflow_takes_for_true_is_true(truth: str, run: RunDoctor, checkout: Path) -> None:
+    (checkout / "config.yaml").write_text(SET_UP.replace("powercontext}", f"powercontext, enabled: {truth}, injection_enabled: {truth}}}"))
     assert "ok       memory      manager_class powercontext, recall on" in run("--deerflow", checkout)[1]
 
 
@@ -102,25 +66,25 @@ def test_what_deerflow_takes_for_true_is_true(truth: str, run: Run, checkout: Pa
     ],
     ids=str,
 )
-def test_a_slip_in_the_configuration_is_named(change: tuple[str, str], line: str, run: Run, checkout: Path) -> None:
-    (checkout / "config.yaml").write_text(GOOD.replace(*change))
+def test_a_slip_in_the_configuration_is_named(change: tuple[str, str], line: str, run: RunDoctor, checkout: Path) -> None:
+    (checkout / "config.yaml").write_text(SET_UP.replace(*change))
     status, output = run("--deerflow", checkout)
     assert line in output
     assert status == 1
 
 
-def test_variables_in_the_configuration_are_resolved(run: Run, checkout: Path) -> None:
+def test_variables_in_the_configuration_are_resolved(run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_text("BACKEND=powercontext\n")
-    (checkout / "config.yaml").write_text(GOOD.replace("powercontext}", "$BACKEND}"))
+    (checkout / "config.yaml").write_text(SET_UP.replace("powercontext}", "$BACKEND}"))
     assert "ok       memory      manager_class powercontext" in run("--deerflow", checkout)[1]
 
 
-def test_a_misspelt_variable_gets_the_one_that_was_meant(run: Run, checkout: Path) -> None:
+def test_a_misspelt_variable_gets_the_one_that_was_meant(run: RunDoctor, checkout: Path) -> None:
     output = run("--deerflow", checkout, scope="scp_1")[1]
     assert "POWERCONTEXT_DEERFLOW_SCOPE is not a setting of this backend; did you mean POWERCONTEXT_DEERFLOW_SCOPE_ID?" in output
 
 
-def test_control_signs_of_names_are_printed_harmlessly(run: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_signs_of_names_are_printed_harmlessly(run: RunDoctor, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POWERCONTEXT_DEERFLOW_\x1b[31mX", "1")
     output = run("--deerflow", checkout)[1]
     assert "POWERCONTEXT_DEERFLOW_?[31mX is not a setting" in output
@@ -136,12 +100,12 @@ def test_control_signs_of_names_are_printed_harmlessly(run: Run, checkout: Path,
         ("- a\n", "is not a mapping"),
     ],
 )
-def test_an_error_in_yaml_has_its_place(content: str, problem: str, run: Run, tmp_path: Path) -> None:
+def test_an_error_in_yaml_has_its_place(content: str, problem: str, run: RunDoctor, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(content)
     assert run("--config", tmp_path / "config.yaml") == (2, f"The doctor cannot run: {tmp_path}/config.yaml {problem}; correct it there, or name another with --config (make doctor: CONFIG=)\n")
 
 
-def test_what_is_no_file_ends_at_once(run: Run, tmp_path: Path) -> None:
+def test_what_is_no_file_ends_at_once(run: RunDoctor, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     remedies = {"is not a file": "name DeerFlow's config.yaml", "is not there": "make it with DeerFlow's own `make config`, or name another"}
     for path, problem in ((tmp_path / "pipe", "is not a file"), (tmp_path, "is not a file"), (tmp_path / "none", "is not there")):
@@ -159,7 +123,7 @@ def healthy(request: Request) -> Reply:
     return answer(answers.get(request.path, {"scope_id": SCOPE}))
 
 
-def test_a_recall_that_takes_more_than_half_of_its_limit_is_warned_of(run: Run, checkout: Path, powercontext_http: StartHTTP) -> None:
+def test_a_recall_that_takes_more_than_half_of_its_limit_is_warned_of(run: RunDoctor, checkout: Path, powercontext_http: StartHTTP) -> None:
     def slow(request: Request) -> Reply:
         if request.path == PREPARE:
             time.sleep(1.5)
@@ -172,7 +136,7 @@ def test_a_recall_that_takes_more_than_half_of_its_limit_is_warned_of(run: Run, 
     assert line.startswith("warning  recall")
 
 
-def test_a_token_that_nobody_checks_is_told_of(run: Run, checkout: Path, powercontext_http: StartHTTP) -> None:
+def test_a_token_that_nobody_checks_is_told_of(run: RunDoctor, checkout: Path, powercontext_http: StartHTTP) -> None:
     server = powercontext_http()
     server.decide(None, healthy)
     good = {"base_url": server.base_url, "owner_user_id": OWNER, "scope_id": SCOPE}
@@ -182,14 +146,14 @@ def test_a_token_that_nobody_checks_is_told_of(run: Run, checkout: Path, powerco
     assert "ok       binding     the Scope is there; the server asks for no token" in output
 
 
-def test_a_token_that_is_demanded_and_missing_is_told_of(run: Run, checkout: Path, powercontext_server: RealServer) -> None:
+def test_a_token_that_is_demanded_and_missing_is_told_of(run: RunDoctor, checkout: Path, powercontext_server: RealServer) -> None:
     scope = powercontext_server.create_scope("demanded")
     status, output = run("--deerflow", checkout, base_url=powercontext_server.base_url, owner_user_id=OWNER, scope_id=scope)
     assert "failed   server      PowerContext demands a token: set POWERCONTEXT_DEERFLOW_TOKEN" in output
     assert status == 1
 
 
-def test_the_last_line_says_it_all(run: Run, checkout: Path) -> None:
+def test_the_last_line_says_it_all(run: RunDoctor, checkout: Path) -> None:
     output = run("--config", checkout / "config.yaml")[1]
     count = sum(line.startswith("failed") for line in output.splitlines())
     assert count > 1
@@ -242,6 +206,6 @@ def test_an_interrupt_ends_in_one_line(checkout: Path, powercontext_http: StartH
     assert process.returncode == 130
 
 
-def test_findings_as_json_are_a_list_and_nothing_else(run: Run, checkout: Path) -> None:
+def test_findings_as_json_are_a_list_and_nothing_else(run: RunDoctor, checkout: Path) -> None:
     findings = json.loads(run("--config", checkout / "config.yaml", "--json")[1])
     assert {tuple(finding) for finding in findings} == {("status", "what", "detail")}

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from powercontext_support import OWNER, SCOPE, TOKEN, Configure
+from powercontext_support import OWNER, SCOPE, TOKEN, TOOL, RunDoctor
 
-from deerflow.agents.memory.backends.powercontext.doctor.__main__ import main
 from deerflow.agents.memory.backends.powercontext.doctor.host_checks import best_mode, check_plugin
 from deerflow.agents.memory.backends.powercontext.host import host_has_plugin_tools
 
-pytest_plugins = ("powercontext_support.fixtures",)
+pytest_plugins = ("powercontext_support.fixtures", "powercontext_support.doctor_fixtures")
 pytest.importorskip("yaml")
 
-TOOL = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
 CLASS = "deerflow.agents.memory.backends.powercontext.manager"
 GOOD = "memory: {manager_class: powercontext, mode: tool}\n"
 PREFIX = "POWERCONTEXT_DEERFLOW_"
 SETTINGS = f"{PREFIX}BASE_URL=http://127.0.0.1:9\n{PREFIX}OWNER_USER_ID={OWNER}\n{PREFIX}SCOPE_ID={SCOPE}\n{PREFIX}TOKEN={TOKEN}\n"
-
-Run = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """Return a folder laid out like a DeerFlow checkout, with a space in its name."""
-    folder = tmp_path / "deer flow"
-    (folder / "backend" / "packages" / "harness").mkdir(parents=True)
-    (folder / "config.yaml").write_text(GOOD)
-    return folder
-
-
-@pytest.fixture
-def run(powercontext_environment: Configure, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Return a function that runs the doctor in an environment without settings, and gives its exit status and its output."""
-    for name in ("base_url", "owner_user_id", "scope_id", "token"):
-        powercontext_environment(**{name: None})
-    for name in ("DEER_FLOW_AUTH_DISABLED", "DEER_FLOW_CONFIG_PATH"):
-        monkeypatch.delenv(name, raising=False)
-    before = dict(os.environ)
-
-    def doctor(*options: object, **settings: str | None) -> tuple[int, str]:
-        powercontext_environment(**{"base_url": None, "owner_user_id": None, "scope_id": None, "token": None} | settings)
-        status = main([str(option) for option in options])
-        printed = capsys.readouterr()
-        assert not any(private in printed.out + printed.err for private in (OWNER, SCOPE, TOKEN))
-        return status, printed.out + printed.err
-
-    yield doctor
-    os.environ.clear()
-    os.environ.update(before)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +33,7 @@ def run(powercontext_environment: Configure, capsys: pytest.CaptureFixture[str],
     ],
     ids=["spaces around the sign", "a space behind it", "a value with a space", "a bracket", "a quote that does not end", "a command"],
 )
-def test_a_line_at_which_deerflows_start_ends_is_named(content: str, place: str, run: Run, checkout: Path) -> None:
+def test_a_line_at_which_deerflows_start_ends_is_named(content: str, place: str, run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_text(content)
     status, output = run("--deerflow", checkout)
     assert status == 2
@@ -77,7 +41,7 @@ def test_a_line_at_which_deerflows_start_ends_is_named(content: str, place: str,
 
 
 @pytest.mark.parametrize(("content", "problem"), [(b"\xef\xbb\xbf" + SETTINGS.encode(), "begins with a byte order mark"), (SETTINGS.replace("\n", "\r\n").encode(), "has the line ends of Windows")], ids=["mark", "line ends"])
-def test_what_a_windows_editor_leaves_is_taken_out_by_the_command_that_is_printed(content: bytes, problem: str, run: Run, checkout: Path) -> None:
+def test_what_a_windows_editor_leaves_is_taken_out_by_the_command_that_is_printed(content: bytes, problem: str, run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_bytes(content)
     status, output = run("--deerflow", checkout)
     assert status == 2
@@ -86,12 +50,12 @@ def test_what_a_windows_editor_leaves_is_taken_out_by_the_command_that_is_printe
     assert (checkout / ".env").read_bytes() == SETTINGS.encode()
 
 
-def test_a_line_that_was_joined_to_the_one_before_is_found(run: Run, checkout: Path) -> None:
+def test_a_line_that_was_joined_to_the_one_before_is_found(run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_text("OPENAI_API_KEY=canary" + SETTINGS)
     assert f"{PREFIX}BASE_URL is not set, but stands within the value of OPENAI_API_KEY: a line end" in run("--deerflow", checkout)[1]
 
 
-def test_a_configuration_in_the_backend_folder_is_found_as_deerflow_finds_it(run: Run, checkout: Path) -> None:
+def test_a_configuration_in_the_backend_folder_is_found_as_deerflow_finds_it(run: RunDoctor, checkout: Path) -> None:
     (checkout / "config.yaml").rename(checkout / "backend" / "config.yaml")
     assert "ok       memory      manager_class powercontext" in run("--deerflow", checkout)[1]
 
@@ -111,7 +75,7 @@ def test_a_configuration_in_the_backend_folder_is_found_as_deerflow_finds_it(run
         (GOOD + f"plugins: {{use: '{TOOL}'}}\n", "failed   tool        plugins is not a list of entries with use, so DeerFlow does not start"),
     ],
 )
-def test_a_section_that_is_not_what_it_should_be_is_named(content: str, line: str, run: Run, checkout: Path) -> None:
+def test_a_section_that_is_not_what_it_should_be_is_named(content: str, line: str, run: RunDoctor, checkout: Path) -> None:
     (checkout / "config.yaml").write_text(content)
     (checkout / ".env").write_text(SETTINGS)
     status, output = run("--deerflow", checkout)
@@ -120,7 +84,7 @@ def test_a_section_that_is_not_what_it_should_be_is_named(content: str, line: st
     assert next(said for said in output.splitlines() if said.startswith("failed")).startswith(line)
 
 
-def test_a_variable_that_is_missing_anywhere_in_the_configuration_is_named(run: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_missing_anywhere_in_the_configuration_is_named(run: RunDoctor, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     (checkout / "config.yaml").write_text(GOOD + "models: [{name: m, api_key: $NO_SUCH_KEY}]\n")
     status, output = run("--deerflow", checkout)
@@ -130,7 +94,7 @@ def test_a_variable_that_is_missing_anywhere_in_the_configuration_is_named(run: 
 
 
 @pytest.mark.parametrize("name", [f"{CLASS}.PowerContextMemoryManager", f"{CLASS}:PowerContextMemoryManager"])
-def test_the_class_by_its_path_is_this_backend(name: str, run: Run, checkout: Path) -> None:
+def test_the_class_by_its_path_is_this_backend(name: str, run: RunDoctor, checkout: Path) -> None:
     (checkout / "config.yaml").write_text(GOOD.replace("powercontext", f'"{name}"'))
     assert "ok       memory      manager_class powercontext" in run("--deerflow", checkout)[1]
 

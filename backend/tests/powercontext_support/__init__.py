@@ -40,6 +40,11 @@ BuildManager = Callable[..., PowerContextMemoryManager]
 StartHTTP = Callable[..., "HTTPPowerContext"]
 StartBytes = Callable[..., ByteServer]
 Configure = Callable[..., None]
+RunDoctor = Callable[..., tuple[int, str]]
+
+TOOL = "deerflow.agents.memory.backends.powercontext.remember_tool:install"
+SET_UP = f'memory: {{manager_class: powercontext}}\nplugins: [{{use: "{TOOL}"}}]\n'
+"""A config.yaml with the backend and its tools."""
 
 
 def binding() -> Binding:
