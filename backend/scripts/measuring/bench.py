@@ -153,8 +153,9 @@ TEXT = """\
 One caller; the reply is a recorded one of 1 KB, and the server, another process, answers at once. Medians of round medians,
 with p10-p90 of the round medians in brackets; "x" is the median of the rounds' ratios to httpx. Warm calls find their
 connection open, cold ones open one each (the server closes it after its reply). "full" and "focused" are values of
-`RECALL_QUERY`; focused includes finding the words of a request of {characters} characters. PowerContext's client is asynchronous: a
-synchronous caller needs a loop in a thread, or a loop and a new client for each call.
+`RECALL_QUERY`; focused is two requests, search and prepare, with choosing between them and finding the words of a request of
+{characters} characters. PowerContext's client is asynchronous: a synchronous caller needs a loop in a thread, or a loop and a new
+client for each call.
 
 {cost}
 
