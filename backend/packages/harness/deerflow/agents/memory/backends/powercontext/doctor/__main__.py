@@ -46,7 +46,9 @@ def diagnose(config: Mapping[str, Any], config_folder: Path) -> Iterator[Finding
         yield Finding("warning", "server", "not asked: the settings come first")
         return
     if settings.capture != "off" and mode_of(config) == "tool":
-        yield Finding("warning", "capture", "in mode tool DeerFlow hands over no conversation, so nothing is captured; set POWERCONTEXT_DEERFLOW_CAPTURE=off" + (", or memory.mode: middleware" if best_mode() == "middleware" else ""))
+        other = ", or memory.mode: middleware" if best_mode() == "middleware" else ""
+        remedy = f"set POWERCONTEXT_DEERFLOW_CAPTURE=off{other}"
+        yield Finding("warning", "capture", f"in mode tool DeerFlow hands over no conversation, so nothing is captured; {remedy}")
     else:
         yield from check_capture(settings, config)
     yield from check_users(config, config_folder, settings)
