@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
+import stat
 import subprocess
 from pathlib import Path
 
@@ -29,25 +32,98 @@ SETTINGS = f"{PREFIX}BASE_URL=http://127.0.0.1:9\n{PREFIX}OWNER_USER_ID={OWNER}\
         (f"TITLE=The {TOKEN}\n" + SETTINGS, " at line 1"),
         (SETTINGS + "LIST=(a b\n", " at line 5"),
         (SETTINGS.replace("TOKEN=", 'TOKEN="'), " at line 4"),
-        (SETTINGS + "exit 3\n", ""),
+        (SETTINGS + "exit 3\n", " at line 5"),
+        (SETTINGS + "EMPTY=$(false)\nLAST=1\n", " at line 5"),
     ],
-    ids=["spaces around the sign", "a space behind it", "a value with a space", "a bracket", "a quote that does not end", "a command"],
+    ids=["spaces around the sign", "a space behind it", "a value with a space", "a bracket", "a quote that does not end", "a command", "a value from a command that fails"],
 )
 def test_a_line_at_which_deerflows_start_ends_is_named(content: str, place: str, run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_text(content)
     status, output = run("--deerflow", checkout)
-    assert status == 2
-    assert f"The doctor cannot run: {checkout / '.env'} ends DeerFlow's start{place}: it takes NAME=value" in output
+    assert status == 1
+    assert output.splitlines()[0].startswith(f"failed   .env        {checkout / '.env'} ends DeerFlow's start{place}: it takes NAME=value")
+    assert output.splitlines()[1:] == ["warning  settings    not read: .env comes first", "1 problem. Correct it, then restart the Gateway."]
 
 
-@pytest.mark.parametrize(("content", "problem"), [(b"\xef\xbb\xbf" + SETTINGS.encode(), "begins with a byte order mark"), (SETTINGS.replace("\n", "\r\n").encode(), "has the line ends of Windows")], ids=["mark", "line ends"])
-def test_what_a_windows_editor_leaves_is_taken_out_by_the_command_that_is_printed(content: bytes, problem: str, run: RunDoctor, checkout: Path) -> None:
-    (checkout / ".env").write_bytes(content)
+def test_a_command_that_does_not_end_is_found_and_taken_out_by_the_command_that_is_printed(run: RunDoctor, checkout: Path) -> None:
+    (checkout / ".env").write_text(SETTINGS + f"PASSWORD=$(sleep 600)\nOTHER={TOKEN}\n")
     status, output = run("--deerflow", checkout)
-    assert status == 2
-    assert problem in output
-    subprocess.run(shlex.split(output.rpartition("run: ")[2]), check=True)
+    assert status == 1
+    line = output.splitlines()[0]
+    assert line.startswith(f"failed   .env        {checkout / '.env'} runs a command at line 5 that does not end within 10 s, and DeerFlow's start waits for it; take it out; run: ")
+    subprocess.run(shlex.split(line.rpartition("run: ")[2]), check=True)
+    assert (checkout / ".env").read_text() == SETTINGS + f"# PASSWORD=$(sleep 600)\nOTHER={TOKEN}\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\xef\xbb\xbf" + SETTINGS.encode(), "begins with a byte order mark"),
+        (SETTINGS.replace("\n", "\r\n").encode(), "has the line ends of Windows"),
+        (SETTINGS.encode("utf-16"), "is written in UTF-16"),
+        (b"\xfe\xff" + SETTINGS.encode("utf-16-be"), "is written in UTF-16"),
+        (SETTINGS.encode("utf-16-le"), "is written in UTF-16LE"),
+        (SETTINGS.encode("utf-16-be"), "is written in UTF-16BE"),
+        (SETTINGS.replace("TOKEN=", "TOKEN=\0\0").encode(), "has bytes in it that are zero"),
+    ],
+    ids=["mark", "line ends", "UTF-16", "UTF-16 the other way round", "UTF-16LE without mark", "UTF-16BE without mark", "zeros"],
+)
+def test_what_an_editor_leaves_is_taken_out_by_the_command_that_is_printed(content: bytes, problem: str, run: RunDoctor, checkout: Path) -> None:
+    (checkout / ".env").write_bytes(content)
+    (checkout / ".env").chmod(0o600)
+    status, output = run("--deerflow", checkout)
+    assert status == 1
+    line = output.splitlines()[0]
+    assert line.startswith(f"failed   .env        {checkout / '.env'} {problem}")
+    subprocess.run(["bash", "-c", line.rpartition("run: ")[2]], check=True)
     assert (checkout / ".env").read_bytes() == SETTINGS.encode()
+    assert stat.S_IMODE((checkout / ".env").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("inside", [None, "settings"], ids=["empty", "with something in it"])
+def test_a_folder_in_place_of_the_file_is_named_and_put_aside_by_the_command_that_is_printed(inside: str | None, run: RunDoctor, checkout: Path) -> None:
+    (checkout / ".env").mkdir()
+    if inside:
+        (checkout / ".env" / inside).write_text(SETTINGS)
+    status, output = run("--deerflow", checkout)
+    assert status == 1
+    line = output.splitlines()[0]
+    assert line.startswith(f"failed   .env        {checkout / '.env'} is a folder, so DeerFlow's start reads no variables from it; put it aside and write a file; run: mv ")
+    subprocess.run(shlex.split(line.rpartition("run: ")[2]), check=True)
+    assert not (checkout / ".env").exists()
+    assert [path.read_text() for path in (checkout / ".env.aside").iterdir()] == ([SETTINGS] if inside else [])
+    assert f"failed   settings    {PREFIX}BASE_URL is not set" in run("--deerflow", checkout)[1]
+
+
+def test_a_pipe_in_place_of_the_file_is_named_and_not_listened_to(run: RunDoctor, checkout: Path) -> None:
+    os.mkfifo(checkout / ".env")
+    status, output = run("--deerflow", checkout)
+    assert status == 1
+    assert output.startswith(f"failed   .env        {checkout / '.env'} is no regular file, so DeerFlow's start reads no variables from it; put it aside")
+
+
+def test_a_link_that_leads_nowhere_is_named(run: RunDoctor, checkout: Path) -> None:
+    (checkout / ".env").symlink_to(checkout / "gone")
+    status, output = run("--deerflow", checkout)
+    assert status == 1
+    assert output.startswith(f"failed   .env        {checkout / '.env'} is a link that leads nowhere, so DeerFlow's start reads no variables from it; put it aside")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_this_user_may_not_read_is_opened_by_the_command_that_is_printed(run: RunDoctor, checkout: Path) -> None:
+    (checkout / ".env").write_text(SETTINGS)
+    (checkout / ".env").chmod(0)
+    line = run("--deerflow", checkout)[1].splitlines()[0]
+    assert line.startswith(f"failed   .env        {checkout / '.env'} cannot be read by this user, so DeerFlow's start stops there; run: chmod u+r ")
+    subprocess.run(shlex.split(line.rpartition("run: ")[2]), check=True)
+    assert (checkout / ".env").read_text() == SETTINGS
+
+
+def test_what_is_wrong_with_the_file_is_a_finding_in_json_too(run: RunDoctor, checkout: Path) -> None:
+    (checkout / ".env").mkdir()
+    status, output = run("--deerflow", checkout, "--json")
+    assert status == 1
+    assert [(finding["status"], finding["what"]) for finding in json.loads(output)] == [("failed", ".env"), ("warning", "settings")]
 
 
 def test_a_line_that_was_joined_to_the_one_before_is_found(run: RunDoctor, checkout: Path) -> None:

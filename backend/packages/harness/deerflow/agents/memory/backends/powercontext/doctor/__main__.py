@@ -10,7 +10,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,7 @@ from ..errors import PowerContextConfigurationError
 from ..settings.loading import VARIABLES
 from .capture_checks import check_capture
 from .config_file import read_config, repeated_sections
-from .environment import enter_checkout
+from .environment import EnvironmentFileError, enter_checkout
 from .host_checks import best_mode, check_config, check_host, mode_of
 from .server_checks import check_environment, check_service
 from .user_table import check_users
@@ -81,17 +81,25 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.deerflow is not None:
-        files = enter_checkout(options.deerflow.expanduser().resolve())
-        print("Files: " + (", ".join(files) or "none"), file=sys.stderr)
+    try:
+        if options.deerflow is not None:
+            files = enter_checkout(options.deerflow.expanduser().resolve())
+            print("Files: " + (", ".join(files) or "none"), file=sys.stderr)
+    except EnvironmentFileError as error:
+        return _tell([Finding("failed", ".env", str(error)), Finding("warning", "settings", "not read: .env comes first")], as_json=options.json)
     path = options.config or Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml"))
     config = read_config(path)
+    repeated = (Finding("failed", "config", fault) for fault in repeated_sections(path))
+    return _tell(chain(repeated, diagnose(config, path.absolute().parent)), as_json=options.json)
+
+
+def _tell(diagnosis: Iterable[Finding], *, as_json: bool) -> int:
     findings: list[Finding] = []
-    for finding in chain((Finding("failed", "config", fault) for fault in repeated_sections(path)), diagnose(config, path.absolute().parent)):
+    for finding in diagnosis:
         findings.append(finding)
-        if not options.json:
+        if not as_json:
             print(finding, flush=True)
-    print(json.dumps([asdict(finding) for finding in findings], indent=2) if options.json else summary(findings), flush=True)
+    print(json.dumps([asdict(finding) for finding in findings], indent=2) if as_json else summary(findings), flush=True)
     return 1 if any(finding.status == "failed" for finding in findings) else 0
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
+import stat
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -12,16 +14,26 @@ from typing import Final
 from ..errors import PowerContextConfigurationError
 
 # What runs in bash, as in DeerFlow's start: every assignment of the file is exported, and the first line that fails ends it.
-_SOURCE: Final = 'set -ea; . "$0" >/dev/null; set +x; env -0'
+# The trace tells at which line; it has values in it, and nothing of it but the number is used.
+_SOURCE: Final = "PS4='+$LINENO: '; set -eax; . \"$0\" >/dev/null; set +x; env -0"
+_OURS: Final = ("LC_ALL", "PS4")
 _SECONDS: Final = 10
-_MARKS: Final = {b"\xef\xbb\xbf": "\\xEF\\xBB\\xBF", b"\xff\xfe": "", b"\xfe\xff": ""}
+# What perl is to change.
+_MARK: Final = r"s/^\xEF\xBB\xBF// if $. == 1"
+_ZEROS: Final = r"s/\0//g"
+_LINE_ENDS: Final = r"s/\r$//"
+
+
+class EnvironmentFileError(PowerContextConfigurationError):
+    """The checkout's ``.env`` is not what DeerFlow's start can read. Says why, and what to do; quotes nothing of it."""
 
 
 def enter_checkout(checkout: Path) -> list[str]:
     """Take over the variables of ``checkout``'s ``.env``, as its own start does, and return the files that count.
 
     Raises:
-        PowerContextConfigurationError: It is no DeerFlow checkout, or its ``.env`` cannot be read.
+        PowerContextConfigurationError: It is no DeerFlow checkout, or there is no bash.
+        EnvironmentFileError: Its ``.env`` cannot be read as DeerFlow's start reads it.
     """
     if not (checkout / "backend" / "packages" / "harness").is_dir():
         raise PowerContextConfigurationError(f"{checkout} is not the top folder of a DeerFlow checkout; name that with --deerflow (make doctor: DEERFLOW=)")
@@ -29,7 +41,7 @@ def enter_checkout(checkout: Path) -> list[str]:
     if not config.exists() and (checkout / "backend" / "config.yaml").exists():  # where DeerFlow looks, too
         config = checkout / "backend" / "config.yaml"
     file = checkout / ".env"
-    if file.exists():
+    if os.path.lexists(file):
         _check(file)
         os.environ.update(_variables_of(file))
     config = Path(os.environ.get("DEER_FLOW_CONFIG_PATH") or config)
@@ -38,37 +50,91 @@ def enter_checkout(checkout: Path) -> list[str]:
 
 
 def _check(file: Path) -> None:
-    """Refuse a file whose bytes a shell takes for something else than the editor that wrote it."""
+    """Refuse what is no file, and a file whose bytes a shell takes for something else than the editor that wrote it."""
+    if kind := _kind(file):
+        aside = f"run: mv {_quoted(file)} {_quoted(_unused(file))}"
+        raise EnvironmentFileError(f"{file} is {kind}, so DeerFlow's start reads no variables from it; put it aside and write a file; {aside}")
     try:
         content = file.read_bytes()
     except OSError:
-        raise PowerContextConfigurationError(f"{file} is not a file that this user can read") from None
-    for mark, pattern in _MARKS.items():
-        if content.startswith(mark):
-            remedy = f"run: perl -pi -e 's/^{pattern}// if $. == 1' {_quoted(file)}" if pattern else "save it as UTF-8"
-            raise PowerContextConfigurationError(f"{file} begins with a byte order mark, so DeerFlow's start stops at line 1; {remedy}")
+        remedy = f"run: chmod u+r {_quoted(file)}" if file.stat().st_uid == os.getuid() else "DeerFlow and the doctor have to run as the user who owns it"
+        raise EnvironmentFileError(f"{file} cannot be read by this user, so DeerFlow's start stops there; {remedy}") from None
+    if content.startswith(b"\xef\xbb\xbf"):
+        raise EnvironmentFileError(f"{file} begins with a byte order mark, so DeerFlow's start stops at line 1; {_perl(_MARK, file)}")
+    if encoding := _wide_encoding(content):
+        # The command writes into the file that is there, which keeps its mode: the file has a token in it.
+        remedy = f"run: text=$(iconv -f {encoding} -t UTF-8 {_quoted(file)}) && printf '%s\\n' \"$text\" > {_quoted(file)}"
+        raise EnvironmentFileError(f"{file} is written in {encoding}, which bash cannot read, so DeerFlow's start stops at line 1; {remedy}")
+    if b"\0" in content:
+        raise EnvironmentFileError(f"{file} has bytes in it that are zero, which no value can have; {_perl(_ZEROS, file)}")
     if b"\r\n" in content:
-        raise PowerContextConfigurationError(f"{file} has the line ends of Windows, so every value has a sign too many; run: perl -pi -e 's/\\r$//' {_quoted(file)}")
+        raise EnvironmentFileError(f"{file} has the line ends of Windows, so every value has a sign too many; {_perl(_LINE_ENDS, file)}")
+
+
+def _kind(file: Path) -> str | None:
+    """Return what is there instead of a file, or ``None``. DeerFlow's start passes over it."""
+    if not file.exists():
+        return "a link that leads nowhere"
+    if file.is_dir():
+        return "a folder"
+    return None if stat.S_ISREG(file.stat().st_mode) else "no regular file"
+
+
+def _unused(file: Path) -> Path:
+    names = (f"{file.name}.aside{number or ''}" for number in range(1000))
+    return next(path for name in names if not os.path.lexists(path := file.with_name(name)))
+
+
+def _wide_encoding(content: bytes) -> str | None:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    return {b"\0": "UTF-16BE"}.get(content[:1]) or {b"\0": "UTF-16LE"}.get(content[1:2])
 
 
 def _variables_of(file: Path) -> dict[str, str]:
     """Return the environment after ``file`` was read by a shell."""
-    command = ["bash", "-c", _SOURCE, str(file)]
     try:
-        environment = os.environ | {"LC_ALL": "C"}
-        done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL, env=environment)  # noqa: S603 - what DeerFlow's own start runs
-    except (OSError, subprocess.TimeoutExpired):
-        raise PowerContextConfigurationError(f"{file} cannot be read as bash reads it at DeerFlow's start: bash is missing, or does not end within {_SECONDS} s") from None
-    if done.returncode == 0:
-        pairs = [pair.partition("=") for pair in os.fsdecode(done.stdout).split("\0") if "=" in pair]
-        return {name: value for name, _, value in pairs if name != "LC_ALL"}
-    raise PowerContextConfigurationError(f"{file} ends DeerFlow's start{_place(os.fsdecode(done.stderr))}: it takes NAME=value, without spaces around the sign =, and with quotes around a value that has spaces or other signs of the shell")
+        status, output, complaints = _read_by_bash(file)
+    except OSError:
+        raise PowerContextConfigurationError(f"{file} cannot be read as bash reads it at DeerFlow's start: bash is missing") from None
+    if status == 0:
+        pairs = [pair.partition("=") for pair in output.split("\0") if "=" in pair]
+        return {name: value for name, _, value in pairs if name not in _OURS}
+    line = _line(complaints)
+    place = f" at line {line}" if line else ""
+    if status is None:
+        remedy = f"take it out{'; ' + _perl(f's/^/# / if $. == {line}', file) if line else ''}"
+        raise EnvironmentFileError(f"{file} runs a command{place} that does not end within {_SECONDS} s, and DeerFlow's start waits for it; {remedy}")
+    raise EnvironmentFileError(f"{file} ends DeerFlow's start{place}: it takes NAME=value, without spaces around the sign =, and with quotes around a value that has spaces or other signs of the shell")
 
 
-def _place(complaints: str) -> str:
-    """Return where bash stopped. What it says besides may quote the file."""
-    lines = re.findall(r"^.*?: line (\d+): ", complaints, re.MULTILINE)
-    return f" at line {lines[0]}" if lines else ""
+def _read_by_bash(file: Path) -> tuple[int | None, str, str]:
+    """Return how bash ended, ``None`` if it did not, and what it wrote. What the file began does not outlive this."""
+    command = ["bash", "-c", _SOURCE, str(file)]
+    environment = os.environ | {"LC_ALL": "C"}
+    bash = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True)  # noqa: S603 - what DeerFlow's own start runs
+    with bash:  # closes the pipes
+        status = None
+        try:
+            output, complaints = bash.communicate(timeout=_SECONDS)
+            status = bash.returncode
+        except subprocess.TimeoutExpired as ended:
+            output, complaints = b"", ended.stderr or b""
+        finally:
+            if status is None:
+                os.killpg(bash.pid, signal.SIGKILL)
+    return status, os.fsdecode(output), os.fsdecode(complaints)
+
+
+def _line(complaints: str) -> str:
+    """Return at which line bash stopped, by its own words, else by the trace. What there is besides may quote the file."""
+    said = re.findall(r"^(?!\+).*?: line (\d+): ", complaints, re.MULTILINE)
+    traced = [number for number in re.findall(r"^\++(\d+): ", complaints, re.MULTILINE) if number != "0"]
+    return str(said[0] if said else traced[-1] if traced else "")
+
+
+def _perl(change: str, file: Path) -> str:
+    return f"run: perl -pi -e '{change}' {_quoted(file)}"
 
 
 def _quoted(file: Path) -> str:
