@@ -21,7 +21,7 @@ from pathlib import Path
 
 import httpx
 import trustme
-from bench_contenders import FOCUSED, FULL, HTTPX, REQUEST, Call, contenders, httpx_call, recall_call
+from bench_contenders import BESIDE, FOCUSED, FULL, HTTPX, REQUEST, Call, contenders, httpx_call, recall_call
 from bench_real_server import measure_real_server
 from parts import in_threads, server_process
 from powercontext_support.real_server import find_executable
@@ -78,7 +78,7 @@ def cost_table(urls: dict[str, str], size: Size, order: random.Random) -> str:
     for contender in columns["warm plain"]:
         row = [contender]
         for medians in columns.values():
-            ratios = [one / other for one, other in zip(medians[contender], medians[HTTPX], strict=True)]
+            ratios = [one / other for one, other in zip(medians[contender], medians[BESIDE.get(contender, HTTPX)], strict=True)]
             row.append(f"{spread(medians[contender])} x{statistics.median(ratios):.2f}")
         rows.append(row)
     return table(["ms a call", *columns], rows)
@@ -154,8 +154,8 @@ One caller; the reply is a recorded one of 1 KB, and the server, another process
 with p10-p90 of the round medians in brackets; "x" is the median of the rounds' ratios to httpx. Warm calls find their
 connection open, cold ones open one each (the server closes it after its reply). "full" and "focused" are values of
 `RECALL_QUERY`; focused is two requests, search and prepare, with choosing between them and finding the words of a request of
-{characters} characters. PowerContext's client is asynchronous: a synchronous caller needs a loop in a thread, or a loop and a new
-client for each call.
+{characters} characters, and its "x" is the ratio to the same two requests through httpx, which finds and chooses nothing.
+PowerContext's client is asynchronous: a synchronous caller needs a loop in a thread, or a loop and a new client for each call.
 
 {cost}
 

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -19,8 +19,10 @@ from powercontext.http import PrepareContextRequest
 from powercontext_support import OWNER, SCOPE, TOKEN
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
+from deerflow.agents.memory.backends.powercontext.recall.request import Request
 
 PATH = "/v1/context/prepare"
+SEARCH_PATH = f"/v1/scopes/{SCOPE}/artifacts/atomic-memory/search"
 REQUEST = """Please look at the refund endpoint of the order service. A customer who returns two of three items is refunded for all three,
 and the total on the receipt is off by a cent now and then. Find out how refund amounts are computed, fix it, and add a test.
 
@@ -34,6 +36,7 @@ PAYLOAD = {
     "max_bytes": 8000,
     "assembly": {"format": "markdown", "sections": [{"family": "memory", "limit": 6}]},
 }
+SEARCH = {"query": " ".join(Request.read(REQUEST).words), "mode": "text", "limit": 50, "admission": {"lexical_coverage": 0, "lexical_min_matched_terms": 1}}
 
 Call = Callable[[], object]
 
@@ -53,9 +56,12 @@ class Contender:
     share: float = 1.0
 
 
-RAW, HTTPX = "raw socket", "`httpx.Client.post(...).json()`"
+RAW, HTTPX, HTTPX_TWICE = "raw socket", "`httpx.Client.post(...).json()`", "the same twice: search, prepare"
 FULL, FOCUSED, AWAIT = "`get_context`, full", "`get_context`, focused", "`await aget_context`, focused"
 LOOP_THREAD, RUN = "PowerContext's client, loop thread", "PowerContext's client, `asyncio.run`"
+
+BESIDE = {FOCUSED: HTTPX_TWICE, AWAIT: HTTPX_TWICE}
+"""What sends the same requests; ``HTTPX`` for the others."""
 
 
 def timed(call: Call) -> Callable[[int], list[float]]:
@@ -116,11 +122,18 @@ class RawSocket:
 
 
 @contextmanager
-def httpx_call(url: str) -> Iterator[Call]:
+def httpx_call(url: str, path: str = PATH, payload: Mapping[str, object] = PAYLOAD) -> Iterator[Call]:
     """Yield what a plain user of httpx would write."""
     tls = httpx.create_ssl_context() if url.startswith("https:") else False
     with httpx.Client(verify=tls, trust_env=False, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
-        yield lambda: client.post(url + PATH, json=PAYLOAD).json()
+        yield lambda: client.post(url + path, json=payload).json()
+
+
+@contextmanager
+def httpx_two_calls(url: str) -> Iterator[Call]:
+    """Yield the same for both requests of a focused recall, without any choosing between them."""
+    with httpx_call(url) as prepare, httpx_call(url, SEARCH_PATH, SEARCH) as search:
+        yield lambda: (search(), prepare())
 
 
 @contextmanager
@@ -183,6 +196,7 @@ def contenders(url: str) -> Iterator[list[Contender]]:
         yield [
             Contender(RAW, timed(raw.call)),
             Contender(HTTPX, timed(stack.enter_context(httpx_call(url)))),
+            Contender(HTTPX_TWICE, timed(stack.enter_context(httpx_two_calls(url)))),
             Contender(FULL, timed(stack.enter_context(recall_call(url, "full")))),
             Contender(FOCUSED, timed(stack.enter_context(recall_call(url, "focused")))),
             Contender(AWAIT, _awaited(runner, manager)),
