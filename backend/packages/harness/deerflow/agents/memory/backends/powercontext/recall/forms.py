@@ -30,20 +30,23 @@ def language_of(word: str, latin: Language | None) -> Language | None:
     return latin if first < "ɐ" else None
 
 
-# Made once: each request is compared with all of them.
-_ENGLISH = frozenset(FUNCTION_WORDS | TASK_VERBS)
-_LATIN = [(language, frozenset(language.function_words | language.request_words)) for language in LATIN]
+def _telling_words() -> dict[str, list[int]]:
+    """Return the words that tell a language, with the positions in ``LATIN`` of those that have it; -1 is English."""
+    telling: dict[str, list[int]] = {}
+    for at, words in enumerate([FUNCTION_WORDS | TASK_VERBS, *(language.function_words | language.request_words for language in LATIN)], start=-1):
+        for word in words:
+            telling.setdefault(word, []).append(at)
+    return telling
+
+
+_TELLING: Final = _telling_words()
 
 
 def latin_language(words: Iterable[str]) -> Language | None:
     """Return the language to which the most of ``words`` belong; ``None`` if that is English, or none."""
-    counts = Counter(words)
-    best, most = None, sum(counts[word] for word in counts.keys() & _ENGLISH)
-    for language, telling in _LATIN:
-        count = sum(counts[word] for word in counts.keys() & telling)
-        if count > most:
-            best, most = language, count
-    return best
+    counts = Counter(at for word in words for at in _TELLING.get(word, ()))
+    best = max(range(-1, len(LATIN)), key=lambda at: counts[at])  # the first of those with as many
+    return LATIN[best] if best >= 0 else None
 
 
 @lru_cache(maxsize=4096)
