@@ -75,13 +75,13 @@ class Recall:
             self._tell_that_search_fails(hits)
             return context
         texts = list(dict.fromkeys(hit.text for hit in hits))
-        query = focused_query_of(request) or text
         chosen = choose(request, texts)
         if 1 <= len(chosen) <= MOST:
             context = self._client.prepare_context(binding, query_for(chosen, texts), deadline=deadline)
             if context:
                 return context
-        elif texts and not chosen:
+        query = focused_query_of(request) or text
+        if texts and not chosen:
             query = stricter(query, _HITS_WANTED_OF_THE_REJECTED)
         return self._client.prepare_context(binding, query, deadline=deadline)
 
