@@ -23,6 +23,28 @@ pytestmark = [
 ]
 
 
+# It takes what the demos take to be told to end, and is quick.
+TALE = f"""
+import sys, tempfile, time
+from pathlib import Path
+sys.path[:0] = ["{DEMO.parent}", "{DEMO.parents[1] / "tests"}", "{DEMO.parents[1] / "packages/harness"}"]
+from devhost.interrupt import Interrupt
+from devhost.story import end_with
+
+def tell():
+    Interrupt()
+    with tempfile.TemporaryDirectory(prefix="powercontext-demo-"):
+        print("A tale", flush=True)
+        try:
+            time.sleep(100)
+        finally:
+            Path(__file__).with_name("cleaned up").touch()
+    return 0
+
+end_with(tell)
+"""
+
+
 def start(folder: Path, verbose: str = "0", demo: Path = DEMO) -> subprocess.Popen[str]:
     environment = os.environ | {"TMPDIR": str(folder), "PYTHONUNBUFFERED": "1", "VERBOSE": verbose}
     return subprocess.Popen([sys.executable, str(demo)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -117,5 +139,8 @@ def test_the_demo_shows_all_that_was_sent_and_came_back_where_one_asks_for_it_an
     assert "INFO PowerContext " in output
 
 
-def test_a_demo_in_tool_mode_that_is_told_to_end_cleans_up(tmp_path: Path) -> None:
-    interrupted(tmp_path, start(tmp_path, demo=TOOL_MODE), signal.SIGTERM, "The owner asks")
+def test_a_demo_that_is_told_to_end_ends_as_on_ctrl_c(tmp_path: Path) -> None:
+    script = tmp_path / "tale.py"
+    script.write_text(TALE, encoding="utf-8")
+    interrupted(tmp_path, start(tmp_path, demo=script), signal.SIGTERM, "A tale")
+    assert (tmp_path / "cleaned up").exists()
