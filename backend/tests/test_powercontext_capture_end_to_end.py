@@ -46,7 +46,7 @@ def test_what_was_said_in_one_conversation_is_recalled_in_a_new_one_with_its_cit
         manager = powercontext_manager(server.base_url, {"storage_path": str(tmp_path)}, capture="turns", token=server.token, scope_id=scope_id)
         manager.add("t", [*first_turn(said, "a"), answer("I will plan the parcels for these days.", "b")], user_id=OWNER)
         assert manager.shutdown_flush(30.0) is True
-        assert eventually(lambda: manager.get_context(OWNER, query="When does the warehouse in Utrecht ship parcels?") != "", 60.0)
+        assert eventually(lambda: manager.get_context(OWNER, query="When does the warehouse in Utrecht ship parcels?") != "", 60.0, every=0.5)
         context = manager.get_context(OWNER, query="When does the warehouse in Utrecht ship parcels?")
         assert said in context
         assert 'family="atomic-memory"' in context

@@ -30,10 +30,19 @@ def tally(powercontext_servers: Callable[[str], RealServer]) -> Callable[..., Ta
     return tally_of
 
 
-@pytest.mark.parametrize(("name", "found", "expecting"), [("dev", 60, 64), ("own", 58, 64), ("tongues", 35, 39), ("fresh", 35, 40)])
+@pytest.mark.parametrize(("name", "found", "expecting"), [("dev", 60, 64), ("own", 58, 64)])
 def test_recall_keeps_its_level(name: str, found: int, expecting: int, tally: Callable[..., Tally], powercontext_manager: BuildManager) -> None:
-    level = tally(name, powercontext_manager)
-    assert (level.expecting, level.expecting_none) == (expecting, 12)
+    hold_the_level(tally(name, powercontext_manager), found, expecting, none=12)
+
+
+@pytest.mark.parametrize(("name", "found", "expecting", "none"), [("tongues", 18, 20, 6), ("fresh", 17, 20, 6)])
+def test_recall_keeps_its_level_in_other_languages(name: str, found: int, expecting: int, none: int, tally: Callable[..., Tally], powercontext_manager: BuildManager) -> None:
+    """Half of the prompts; ``make bench-recall`` asks all."""
+    hold_the_level(tally(name, powercontext_manager, CaseSet.load(name).cases[::2]), found, expecting, none)
+
+
+def hold_the_level(level: Tally, found: int, expecting: int, none: int) -> None:
+    assert (level.expecting, level.expecting_none) == (expecting, none)
     assert level.found >= found
     assert level.false_recalls == 0
     assert level.unrelated / level.answers <= 0.1

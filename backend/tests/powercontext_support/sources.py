@@ -26,11 +26,11 @@ def contents(server: Any) -> list[str]:
     return [request.json["content"] for request in server.requests_to(SOURCES)]
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Return whether ``condition`` comes true within ``seconds``."""
+def eventually(condition: Callable[[], bool], seconds: float = 30.0, *, every: float = 0.01) -> bool:
+    """Return whether ``condition``, asked ``every`` so many seconds, comes true within ``seconds``."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
             return False
-        time.sleep(0.01)
+        time.sleep(every)
     return True
