@@ -130,13 +130,6 @@ def httpx_call(url: str, path: str = PATH, payload: Mapping[str, object] = PAYLO
 
 
 @contextmanager
-def httpx_two_calls(url: str) -> Iterator[Call]:
-    """Yield the same for both requests of a focused recall, without any choosing between them."""
-    with httpx_call(url) as prepare, httpx_call(url, SEARCH_PATH, SEARCH) as search:
-        yield lambda: (search(), prepare())
-
-
-@contextmanager
 def recall_call(url: str, recall_query: str) -> Iterator[Call]:
     """Yield our recall."""
     with backend(url, recall_query=recall_query) as (manager, *_):
@@ -193,10 +186,11 @@ def contenders(url: str) -> Iterator[list[Contender]]:
         stack.callback(raw.close)
         runner = stack.enter_context(asyncio.Runner())
         manager, *_ = stack.enter_context(backend(url, recall_query="focused"))
+        prepare, search = (stack.enter_context(httpx_call(url, *what)) for what in ((PATH, PAYLOAD), (SEARCH_PATH, SEARCH)))
         yield [
             Contender(RAW, timed(raw.call)),
-            Contender(HTTPX, timed(stack.enter_context(httpx_call(url)))),
-            Contender(HTTPX_TWICE, timed(stack.enter_context(httpx_two_calls(url)))),
+            Contender(HTTPX, timed(prepare)),
+            Contender(HTTPX_TWICE, timed(lambda: (search(), prepare()))),
             Contender(FULL, timed(stack.enter_context(recall_call(url, "full")))),
             Contender(FOCUSED, timed(stack.enter_context(recall_call(url, "focused")))),
             Contender(AWAIT, _awaited(runner, manager)),
