@@ -100,16 +100,16 @@ TOKEN_RULE = "token must be printable ASCII without white space"
 SHAPE = "the file must be one JSON object with the key bindings once"
 
 BROKEN: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "the file is empty"),
+    "empty": (b"", "the file is empty; add a person with `python -m deerflow.agents.memory.backends.powercontext.bind add`"),
     "blank": (b" \n\t", "the file is empty"),
     "cut": (file_of(*TWO)[:-3], "the file is not JSON (line 1, column "),
-    "a comma too much": (b'{"bindings": [\n{"owner_user_id": "canary", "scope_id": "canary"},\n]}', "the file is not JSON (line 3, column 1)"),
-    "single quotes": (b"{'bindings': []}", "the file is not JSON (line 1, column 2)"),
+    "a comma too much": (b'{"bindings": [\n{"owner_user_id": "canary", "scope_id": "canary"},\n]}', "the file is not JSON (line 3, column 1); correct it there"),
+    "single quotes": (b"{'bindings': []}", "the file is not JSON (line 1, column 2); correct it there"),
     "two documents": (file_of(*TWO) * 2, "the file is not JSON (line 1, column "),
-    "YAML": (b"bindings:\n- owner_user_id: canary", "the file is not JSON (line 1, column 1)"),
+    "YAML": (b"bindings:\n- owner_user_id: canary", "the file is not JSON (line 1, column 1); correct it there"),
     "a byte order mark": (b"\xef\xbb\xbf" + file_of(*TWO), "the file begins with a byte order mark"),
     "UTF-16": (file_of(*TWO).decode().encode("utf-16"), "the file begins with a byte order mark"),
-    "Latin-1": (b'{"bindings": [{"owner_user_id": "canary\xe9"}]}', "the file is not UTF-8 (byte 40)"),
+    "Latin-1": (b'{"bindings": [{"owner_user_id": "canary\xe9"}]}', "the file is not UTF-8 (byte 40); save it as UTF-8"),
     "deep nesting": (b'{"bindings": ' + b"[" * 200_000, "the file is not what it should be: brackets within brackets"),
     "a number without end": (b'{"bindings": ' + b"9" * 5000 + b"}", "the file is not what it should be: it has a number"),
     "a list": (json.dumps(TWO).encode(), SHAPE),
@@ -120,7 +120,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "bindings twice": (b'{"bindings": [], "bindings": []}', SHAPE),
     "bindings that are an object": (b'{"bindings": {"canary": {}}}', SHAPE),
     "bindings that are null": (b'{"bindings": null}', SHAPE),
-    "nobody": (b'{"bindings": []}', "the file has no binding; add a person"),
+    "nobody": (b'{"bindings": []}', "the file has no binding; add a person with `python -m deerflow.agents.memory.backends.powercontext.bind add`"),
     "too many": (file_of(*(person(f"u{number}", f"s{number}") for number in range(10_001))), "the file has 10001 bindings, and at most 10000 are allowed"),
     "an entry that is text": (file_of(TWO[0], "canary"), "binding 2: must be an object with owner_user_id and scope_id"),
     "an entry that is a list": (file_of(TWO[0], ["canary"]), "binding 2: must be an object with owner_user_id and scope_id"),
@@ -221,8 +221,8 @@ def make_large(path: Path) -> None:
 
 
 NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "missing": (make_nothing, "there is no such file"),
-    "a dangling link": (lambda path: path.symlink_to(path.parent / "canary"), "there is no such file"),
+    "missing": (make_nothing, "there is no such file; correct the path, or add a person with `python -m deerflow.agents.memory.backends.powercontext.bind add`"),
+    "a dangling link": (lambda path: path.symlink_to(path.parent / "canary"), "there is no such file; correct the path, or add a person with `python -m deerflow.agents.memory.backends.powercontext.bind add`"),
     "a link to itself": (make_loop, "its links lead in a circle"),
     "a folder": (Path.mkdir, "it is not a regular file"),
     "a pipe nobody writes to": (os.mkfifo, "it is not a regular file"),

@@ -39,11 +39,11 @@ def ask(powercontext_environment: Configure) -> Ask:
 @pytest.mark.parametrize(
     ("opening", "line"),
     [
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "PowerContext does not answer: an SSH server answers there: check the port"),
-        (b"-ERR wrong number of arguments for 'get' command\r\n", "PowerContext does not answer: a Redis server, or one like it, answers there: check the port"),
-        (b"220 mail.example.com ESMTP\r\n", "PowerContext does not answer: a mail or FTP server answers there: check the port"),
-        (b"\x15\x03\x01\x00\x02\x02\x46", "PowerContext does not answer: an https port answers there: the URL has to begin with https://"),
-        (b"GARBAGE\r\n\r\n", "PowerContext does not answer: what answers there speaks no HTTP: check the port"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "PowerContext does not answer: an SSH server answers there: check the port in POWERCONTEXT_DEERFLOW_BASE_URL"),
+        (b"-ERR wrong number of arguments for 'get' command\r\n", "PowerContext does not answer: a Redis server, or one like it, answers there: check the port in POWERCONTEXT_DEERFLOW_BASE_URL"),
+        (b"220 mail.example.com ESMTP\r\n", "PowerContext does not answer: a mail or FTP server answers there: check the port in POWERCONTEXT_DEERFLOW_BASE_URL"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "PowerContext does not answer: an https port answers there: POWERCONTEXT_DEERFLOW_BASE_URL has to begin with https://"),
+        (b"GARBAGE\r\n\r\n", "PowerContext does not answer: what answers there speaks no HTTP: check the port in POWERCONTEXT_DEERFLOW_BASE_URL"),
     ],
 )
 def test_a_port_where_something_else_speaks_is_named(opening: bytes, line: str, ask: Ask, powercontext_bytes: StartBytes) -> None:
@@ -74,6 +74,10 @@ def test_a_name_look_up_that_takes_too_long_is_told_by_the_doctor_and_in_the_log
         (
             Reply(307, b"", {"Location": "/login"}),
             "something else than PowerContext answers (the server answered 307 and leads to another path or port of this host): check POWERCONTEXT_DEERFLOW_BASE_URL, and any proxy or sign-in page on the way",
+        ),
+        (
+            Reply(301, b"", {"Location": "https://127.0.0.1/v1"}),
+            "something else than PowerContext answers (the server answered 301 and leads to this host by https): POWERCONTEXT_DEERFLOW_BASE_URL has to begin with https://, and have the port for that",
         ),
         (Reply(429, b"slow down"), "a proxy on the way limits the requests (the server answered 429): raise its limit for this Gateway"),
         (
@@ -165,7 +169,7 @@ def test_a_certificate_for_another_address_is_named(ask: Ask, trust: Callable[[A
     authority = pytest.importorskip("trustme").CA()
     trust(authority)
     url = tls_server(authority.issue_cert("powercontext.example.com"))
-    assert ask(url) == "PowerContext cannot be reached: the server's certificate is for another address: use its name in the URL, or a certificate for this address"
+    assert ask(url) == "PowerContext cannot be reached: the server's certificate is for another address: use its name in POWERCONTEXT_DEERFLOW_BASE_URL, or a certificate for this address"
 
 
 def test_a_certificate_of_an_unknown_authority_is_named(ask: Ask, trust: Callable[[Any], None], tls_server: Callable[[Any], str]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from powercontext_support import OWNER, SCOPE, SET_UP, TOKEN, RunDoctor, StartHTTP
-from powercontext_support.real_server import RealServer
+from powercontext_support.real_server import RealServer, find_executable
 from powercontext_support.replies import ATOMIC_SEARCH, PREPARE, READINESS, Reply, answer, prepared
 
 from deerflow.agents.memory.backends.powercontext.doctor.__main__ import main
@@ -141,7 +141,9 @@ def test_a_token_that_nobody_checks_is_told_of(run: RunDoctor, checkout: Path, p
     server.decide(None, healthy)
     good = {"base_url": server.base_url, "owner_user_id": OWNER, "scope_id": SCOPE}
     output = run("--deerflow", checkout, token=TOKEN, **good)[1]
-    assert "warning  binding     the Scope is there, but the server checks no token (its authentication is off)" in output
+    [line] = [line for line in output.splitlines() if " binding " in line]
+    assert line.startswith("warning  binding     the Scope is there, but the server checks no token (its authentication is off): whoever reaches it can")
+    assert line.endswith("; start it with POWERCONTEXT_SERVER_AUTH_ENABLED=true and POWERCONTEXT_SERVER_AUTH_TOKEN=<the token>")
     output = run("--deerflow", checkout, **good)[1]
     assert "ok       binding     the Scope is there; the server asks for no token" in output
 
@@ -151,6 +153,18 @@ def test_a_token_that_is_demanded_and_missing_is_told_of(run: RunDoctor, checkou
     status, output = run("--deerflow", checkout, base_url=powercontext_server.base_url, owner_user_id=OWNER, scope_id=scope)
     assert "failed   server      PowerContext demands a token: set POWERCONTEXT_DEERFLOW_TOKEN" in output
     assert status == 1
+
+
+@pytest.mark.skipif(find_executable() is None, reason="there is no powercontext command")
+def test_the_scopes_that_are_there_are_shown_by_the_command_that_is_printed(run: RunDoctor, checkout: Path, powercontext_server: RealServer) -> None:
+    scope = powercontext_server.create_scope("the one that was meant")
+    status, output = run("--deerflow", checkout, base_url=powercontext_server.base_url, owner_user_id=OWNER, scope_id="scp_of_another", token=powercontext_server.token)
+    assert status == 1
+    [line] = [line for line in output.splitlines() if "PowerContext has no such Scope" in line]
+    command = line.partition("where the Gateway's variables are set: ")[2]
+    path = f"{Path(str(find_executable())).parent}{os.pathsep}{os.environ['PATH']}"
+    shown = subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True, env=os.environ | {"PATH": path}).stdout
+    assert scope in shown
 
 
 def test_the_last_line_says_it_all(run: RunDoctor, checkout: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -131,10 +132,11 @@ def test_tokens_that_may_use_a_scope_and_nothing_else_are_good(diagnose: Diagnos
     assert line.startswith("failed   bindings    0 of 2 are good. Bindings 1-2: the token may not use the Scope")
 
 
-def test_a_file_others_may_read_is_warned_of(diagnose: Diagnose, powercontext_http: StartHTTP) -> None:
+def test_a_file_others_may_read_is_warned_of(diagnose: Diagnose, powercontext_http: StartHTTP, tmp_path: Path) -> None:
     server = server_with(powercontext_http, lambda scope: answer({"scope_id": scope}))
     [_, line] = diagnose("settings", server.base_url, entries(2), mode=0o644)
     assert line.startswith("warning  settings    the file of POWERCONTEXT_DEERFLOW_BINDINGS_FILE can be read or changed by others than its owner")
+    assert f": chmod 600 {shlex.quote(str(tmp_path / 'bindings.json'))}, if it is no secret that a container was given" in line
     assert len(diagnose("settings", server.base_url, entries(2), mode=0o400)) == 1
 
 
@@ -179,7 +181,9 @@ def test_a_user_table_that_cannot_be_read_is_told(kind: str, diagnose: Diagnose,
         (folder / "deerflow.db").write_bytes(b"canary" * 1000)
         for left in folder.glob("deerflow.db-*"):
             left.unlink()
-    assert diagnose("users", "http://127.0.0.1:9", entries(1)) == ["warning  users       DeerFlow's user table cannot be read, so nobody's id was looked up"]
+    assert diagnose("users", "http://127.0.0.1:9", entries(1)) == [
+        f"warning  users       DeerFlow's user table cannot be read, so nobody's id was looked up; this tells why: sqlite3 {shlex.quote(str(folder / 'deerflow.db'))} 'SELECT id, email FROM users'"
+    ]
 
 
 def test_a_start_asks_about_everybody(powercontext_people: Callable[..., PowerContextMemoryManager], powercontext_http: StartHTTP, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from .errors import (
     BROKEN,
+    BY_HTTPS,
     PowerContextAuthenticationError,
     PowerContextCancelledError,
     PowerContextConnectionError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .deadline import Deadline
     from .settings.loading import PowerContextSettings
     from .settings.people import Binding
+_LIST_SCOPES: Final = 'POWERCONTEXT_CLIENT_SERVER_URL="$POWERCONTEXT_DEERFLOW_BASE_URL" POWERCONTEXT_CLIENT_API_TOKEN="$POWERCONTEXT_DEERFLOW_TOKEN" powercontext scope list'
 MAX_TOLD: Final = 20
 """So many numbers or ranges of them are told."""
 
@@ -66,12 +68,12 @@ def describe(error: Exception, elapsed_seconds: float, binding: Binding | None =
     return ", ".join([*facts, f"{elapsed_seconds * 1000:.0f} ms"])
 
 
-def settings_warnings(settings: PowerContextSettings) -> Iterator[str]:
-    """Yield what is allowed but will hardly be what the operator wants."""
+def settings_warnings(settings: PowerContextSettings, bindings_file: str = "it") -> Iterator[str]:
+    """Yield what is allowed but will hardly be what the operator wants; ``bindings_file`` is what to call that file in a command."""
     if settings.max_bytes < 1000:
         yield "POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default"
     if settings.bindings_are_open:
-        yield "the file of POWERCONTEXT_DEERFLOW_BINDINGS_FILE can be read or changed by others than its owner, and it decides who gets whose memory: chmod 600 it, if it is no secret that a container was given"
+        yield f"the file of POWERCONTEXT_DEERFLOW_BINDINGS_FILE can be read or changed by others than its owner, and it decides who gets whose memory: chmod 600 {bindings_file}, if it is no secret that a container was given"
     if odd := settings.people.unlike_deerflows_ids:
         rest = "not shaped like the ids in DeerFlow's user table (a UUID in lower case): check it, for nobody else gets that memory"
         yield f"{settings.named_in} is {rest}" if settings.bindings_file is None else f"{settings.named_in}: owner_user_id of {positions(odd)} is {rest}"
@@ -146,7 +148,11 @@ def _check_token(client: PowerContextClient, binding: Binding, deadline: Deadlin
         return Finding("ok", "binding", "the token is accepted and the Scope is there")
     if binding.token is None:
         return Finding("ok", "binding", "the Scope is there; the server asks for no token")
-    return Finding("warning", "binding", "the Scope is there, but the server checks no token (its authentication is off): whoever reaches it can read and change all memory")
+    return Finding(
+        "warning",
+        "binding",
+        "the Scope is there, but the server checks no token (its authentication is off): whoever reaches it can read and change all memory; start it with POWERCONTEXT_SERVER_AUTH_ENABLED=true and POWERCONTEXT_SERVER_AUTH_TOKEN=<the token>",
+    )
 
 
 def remedy_for(error: PowerContextError) -> str:
@@ -154,9 +160,9 @@ def remedy_for(error: PowerContextError) -> str:
     if isinstance(error, PowerContextAuthenticationError):
         if error.operation == "get_readiness":  # which asks for no token, so this is not the token's fault
             return "PowerContext has nothing at this path: remove the path, such as /v1, from POWERCONTEXT_DEERFLOW_BASE_URL, or let the proxy take it off"
-        return "PowerContext refuses the token: check POWERCONTEXT_DEERFLOW_TOKEN, and that it may use the Scope"
+        return "PowerContext refuses the token: check POWERCONTEXT_DEERFLOW_TOKEN, that it may use the Scope, and that a proxy on the way passes the Authorization header"
     if isinstance(error, PowerContextScopeNotFoundError):
-        return "PowerContext has no such Scope: check POWERCONTEXT_DEERFLOW_SCOPE_ID; `powercontext scope list` shows those it has"
+        return f"PowerContext has no such Scope: check POWERCONTEXT_DEERFLOW_SCOPE_ID; this shows those it has, where the Gateway's variables are set: {_LIST_SCOPES}"
     if isinstance(error, PowerContextCancelledError):
         return "the check was cut off by a shutdown"
     if isinstance(error, PowerContextConnectionError):
@@ -185,6 +191,8 @@ def _remedy_for_stranger(error: PowerContextResponseError) -> str:
 
 def _remedy_for_status(error: PowerContextStatusError) -> str:
     status = error.status_code
+    if str(error).endswith(BY_HTTPS):
+        return f"something else than PowerContext answers ({error}): POWERCONTEXT_DEERFLOW_BASE_URL has to begin with https://, and have the port for that"
     if status == 404:
         return "this server does not know PowerContext's API: it is older than 1.2, or POWERCONTEXT_DEERFLOW_BASE_URL leads elsewhere, for example by a path such as /v1"
     if status in (502, 503, 504):

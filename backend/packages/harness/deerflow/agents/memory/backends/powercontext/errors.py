@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 BROKEN: Final = "the connection broke before a complete reply"
+BY_HTTPS: Final = "and leads to this host by https"
 
 
 class PowerContextError(Exception):

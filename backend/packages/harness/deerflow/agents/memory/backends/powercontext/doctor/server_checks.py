@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -29,7 +30,7 @@ def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
     except PowerContextConfigurationError as error:
         return None, [*findings, *(Finding("failed", "settings", line.removeprefix("- ")) for line in str(error).splitlines()[1:])]
     findings.append(Finding("ok", "settings", "complete"))
-    findings += [Finding("warning", "settings", warning) for warning in settings_warnings(settings)]
+    findings += [Finding("warning", "settings", warning) for warning in settings_warnings(settings, shlex.quote(settings.bindings_file or ""))]
     return settings, findings
 
 

@@ -31,9 +31,10 @@ def check_users(config: Mapping[str, Any], config_folder: Path, settings: PowerC
     database = _database(config, config_folder)
     if database is None:
         return
+    show = f"sqlite3 {shlex.quote(str(database.resolve()))} {_LIST}"
     users = _users(database)
     if users is None:
-        yield Finding("warning", "users", "DeerFlow's user table cannot be read, so nobody's id was looked up")
+        yield Finding("warning", "users", f"DeerFlow's user table cannot be read, so nobody's id was looked up; this tells why: {show}")
         return
     people = settings.people
     if not users:
@@ -41,7 +42,7 @@ def check_users(config: Mapping[str, Any], config_folder: Path, settings: PowerC
         return
     if unknown := people.missing_from(users):
         which = f" of {positions(unknown)}" if settings.bindings_file else ""
-        yield Finding("failed", "users", f"the id{which} in {settings.named_in} is not in DeerFlow's user table; see it there: sqlite3 {shlex.quote(str(database.resolve()))} {_LIST}")
+        yield Finding("failed", "users", f"the id{which} in {settings.named_in} is not in DeerFlow's user table; see it there: {show}")
     if settings.bindings_file is None:
         if not unknown:
             yield Finding("ok", "users", "the owner is in DeerFlow's user table")

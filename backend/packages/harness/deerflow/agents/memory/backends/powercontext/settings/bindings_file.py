@@ -32,8 +32,15 @@ FIELDS: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
 
 KEYS: Final = (*FIELDS, "shared")
 
+ADD_A_PERSON: Final = "add a person with `python -m deerflow.agents.memory.backends.powercontext.bind add`"
 _SHAPE = 'must be one JSON object with the key bindings once and no other: {"bindings": [{"owner_user_id": …, "scope_id": …}, …]}'
-_REASONS = {errno.ENOENT: "there is no such file", errno.EACCES: "this process may not read it", errno.ENOTDIR: "there is no such file", errno.ENXIO: "it is not a regular file", errno.ELOOP: "its links lead in a circle"}
+_REASONS = {
+    errno.ENOENT: f"there is no such file; correct the path, or {ADD_A_PERSON}",
+    errno.EACCES: "this process may not read it",
+    errno.ENOTDIR: "there is no such file",
+    errno.ENXIO: "it is not a regular file",
+    errno.ELOOP: "its links lead in a circle",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +134,9 @@ def _listed(content: bytes, faults: _Faults) -> list[object]:
     try:
         document = json.loads(content.decode("utf-8"), object_pairs_hook=_Object, parse_constant=lambda _: None)
     except UnicodeDecodeError as error:
-        faults.add(f"the file is not UTF-8 (byte {error.start + 1})")
+        faults.add(f"the file is not UTF-8 (byte {error.start + 1}); save it as UTF-8")
     except json.JSONDecodeError as error:
-        faults.add(f"the file is not JSON (line {error.lineno}, column {error.colno})" if content.strip() else "the file is empty")
+        faults.add(f"the file is not JSON (line {error.lineno}, column {error.colno}); correct it there" if content.strip() else f"the file is empty; {ADD_A_PERSON}")
     except RecursionError:
         faults.add("the file is not what it should be: brackets within brackets within brackets")
     except ValueError:  # a number with thousands of digits

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ..errors import PowerContextConfigurationError
 from ..transport.endpoint import find_endpoint, server_url, url_fault
 from ..transport.forking import in_forked_children
-from .bindings_file import parse, read_file
+from .bindings_file import ADD_A_PERSON, parse, read_file
 from .identifiers import slip_in
 from .people import Entry, People
 from .variables import ENVIRONMENT_PREFIX, VARIABLES, PowerContextSettings, needs_token, told_about
@@ -138,7 +138,7 @@ class _Bindings:
         else:
             entries, faults = parse(file.content, token_needed=needs_token(values.get("base_url")) and "token" not in values)
             if not entries and not faults:
-                faults = ["the file has no binding; add a person"]
+                faults = [f"the file has no binding; {ADD_A_PERSON}"]
             return cls(entries, [f"{_variable('bindings_file')}: {fault}" for fault in faults], file.open_to_others)
         return cls([], [f"{_variable('bindings_file')}: the file cannot be used: {problem}"])
 
