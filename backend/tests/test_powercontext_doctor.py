@@ -47,6 +47,12 @@ def healthy_but(path: str, reply: Reply) -> Callable[[Any], Reply]:
     return lambda request: reply if request.path.startswith(path) else healthy(request)
 
 
+def before_1_3(request: Any) -> Reply:
+    """Answer like a PowerContext 1.2.0, which knows neither question."""
+    unknown = request.path == "/v1/server-info" or request.path.startswith(f"/v1/scopes/{SCOPE}/artifacts")
+    return answer({"detail": "Not Found"}, 404) if unknown else healthy(request)
+
+
 @pytest.fixture
 def diagnose(powercontext_environment: Configure, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Diagnose:
     """Return a function that runs the doctor and returns its exit code and what it printed."""
@@ -82,6 +88,7 @@ def test_findings_can_be_had_as_json(diagnose: Diagnose, powercontext_http: Star
     assert code == (1 if any(finding["status"] == "failed" for finding in findings) else 0)
 
 
+KEPT_BACK = "warning  query       recalls cannot search first, so they find less: this server knows the search, but something on the way answers it "
 BROKEN: dict[str, tuple[Callable[[Any], Reply], dict[str, Any], str]] = {
     "wrong token": (healthy_but("/v1", error(401, "unauthorized")), {}, "failed   server      PowerContext refuses the token: check POWERCONTEXT_DEERFLOW_TOKEN"),
     "token without rights": (healthy_but("/v1/scopes", error(403, "forbidden")), {}, "failed   server      PowerContext refuses the token"),
@@ -92,7 +99,9 @@ BROKEN: dict[str, tuple[Callable[[Any], Reply], dict[str, Any], str]] = {
     "another product": (healthy_but("/", answer({"detail": "Not Found"}, 404)), {}, "failed   server      this server does not know PowerContext's API"),
     "a web page": (healthy_but("/", answer("canary")), {}, "failed   server      something else than PowerContext answers"),
     "whole requests": (healthy, {"recall_query": "full"}, "warning  query       a whole request finds little, on servers that search vectors, too; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY"),
-    "no search": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", answer({"detail": "Not Found"}, 404)), {}, "ok       query       focused, in one request"),
+    "no search": (before_1_3, {}, "ok       query       focused, in one request"),
+    "a search that a proxy keeps back": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", answer("<html>", 404)), {}, KEPT_BACK + "(the server answered 404): let the proxy on the way pass POST"),
+    "a search that a proxy forbids": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", answer("<html>", 405)), {}, KEPT_BACK + "(the server answered 405)"),
     "a refused search": (healthy_but(f"/v1/scopes/{SCOPE}/artifacts", error(403, "forbidden")), {}, "warning  query       recalls cannot search first, so they find less: PowerContext refuses the token"),
     "a failing recall": (healthy_but("/v1/context", error(500, "internal_error")), {}, "failed   server      PowerContext fails inside (the server answered 500)"),
     "a remote http URL": (healthy, {"base_url": "http://powercontext.example.com"}, "failed   settings    POWERCONTEXT_DEERFLOW_BASE_URL is plain http:// to what is not surely this machine; it must be https://"),

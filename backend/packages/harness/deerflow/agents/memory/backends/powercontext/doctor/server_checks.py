@@ -73,5 +73,16 @@ def check_query(client: PowerContextClient, binding: Binding, settings: PowerCon
     except PowerContextError as error:
         if not is_unknown_route(error):
             return Finding("warning", "query", f"recalls cannot search first, so they find less: {remedy_for(error)}")
+        if _knows_the_search(client, binding, settings):
+            remedy = "let the proxy on the way pass POST to every path below /v1/scopes"
+            return Finding("warning", "query", f"recalls cannot search first, so they find less: this server knows the search, but something on the way answers it ({error}): {remedy}")
         return Finding("ok", "query", "focused, in one request: a server before 1.3 does not know the search, and recalls find less")
     return Finding("ok", "query", "focused: search, choose, prepare")
+
+
+def _knows_the_search(client: PowerContextClient, binding: Binding, settings: PowerContextSettings) -> bool:
+    """Tell whether the server is a 1.3 or later, as far as it says so to this token."""
+    try:
+        return client.get_server_info(binding, deadline=Deadline.after(settings.recall_timeout_seconds / 2)) is not None
+    except PowerContextError:
+        return False
