@@ -218,7 +218,7 @@ def test_certificates_that_cannot_be_read_are_a_configuration_error(content: str
     if content is not None:
         file.write_text(content)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
-    with pytest.raises(PowerContextConfigurationError, match="SSL_CERT_FILE") as caught:
+    with pytest.raises(PowerContextConfigurationError, match=r"\n- SSL_CERT_FILE does not name certificates") as caught:
         client_of("https://powercontext.example.com")
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
@@ -228,7 +228,7 @@ def test_a_certificate_folder_that_is_none_is_a_configuration_error(name: str, c
     (tmp_path / "file").write_text("")
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / name))
-    with pytest.raises(PowerContextConfigurationError, match="SSL_CERT_DIR"):
+    with pytest.raises(PowerContextConfigurationError, match=r"\n- SSL_CERT_DIR does not name certificates"):
         client_of("https://powercontext.example.com")
 
 

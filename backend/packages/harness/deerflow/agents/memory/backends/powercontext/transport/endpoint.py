@@ -111,7 +111,8 @@ def _trusted_certificates() -> ssl.SSLContext:
             return httpx.create_ssl_context()  # honours both
         except OSError:  # ssl.SSLError is one
             pass
-    raise PowerContextConfigurationError("SSL_CERT_FILE or SSL_CERT_DIR does not name certificates that can be read; correct it, or unset it for this process")
+    name = "SSL_CERT_FILE" if os.environ.get("SSL_CERT_FILE") else "SSL_CERT_DIR"  # the second counts only without the first
+    raise PowerContextConfigurationError(f"{name} does not name certificates that can be read; correct it, or unset it for this process")
 
 
 def _can_be_written(path: str) -> bool:
