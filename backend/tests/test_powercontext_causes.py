@@ -53,6 +53,11 @@ def test_a_port_where_something_else_speaks_is_named(opening: bytes, line: str, 
     assert ask(powercontext_bytes(speak).base_url) == line
 
 
+def test_a_name_without_an_address_is_told(ask: Ask) -> None:
+    too_long_to_be_asked_for = f"https://{'a' * 64}.example.com"
+    assert ask(too_long_to_be_asked_for) == ("PowerContext cannot be reached: the server's name has no address: check the host in POWERCONTEXT_DEERFLOW_BASE_URL, and the name servers of this machine")
+
+
 SLOW_LOOK_UP = "the look-up of the server's name took too long: check the name servers of this machine"
 
 
@@ -191,7 +196,7 @@ def test_a_proxy_that_wants_a_password_is_named(ask: Ask, powercontext_bytes: St
         peer.send(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
 
     monkeypatch.setenv("HTTPS_PROXY", powercontext_bytes(refuse).base_url)
-    assert ask("https://powercontext.example.com") == "PowerContext cannot be reached: the proxy wants a user name and a password: put them into its URL"
+    assert ask("https://powercontext.example.com") == "PowerContext cannot be reached: the proxy wants a user name and a password: put them into HTTPS_PROXY or ALL_PROXY, as in http://user:password@proxy:3128"
 
 
 PROXY = "check HTTPS_PROXY or ALL_PROXY, or list the server's host in NO_PROXY"

@@ -7,6 +7,7 @@ import os
 import shlex
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,23 @@ def test_what_is_wrong_with_the_file_is_a_finding_in_json_too(run: RunDoctor, ch
 def test_a_line_that_was_joined_to_the_one_before_is_found(run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_text("OPENAI_API_KEY=canary" + SETTINGS)
     assert f"{PREFIX}BASE_URL is not set, but stands within the value of OPENAI_API_KEY: a line end" in run("--deerflow", checkout)[1]
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (lambda path: None, "is not there; correct the variable, or remove it"),
+        (Path.mkdir, "is not a file; correct the variable, or remove it"),
+        (lambda path: path.write_text("memory: [1,\n"), "is not valid YAML, at line 2, column 1; correct it there, or the variable"),
+    ],
+    ids=["nothing there", "a folder", "no YAML"],
+)
+def test_a_configuration_that_a_variable_names_and_that_cannot_be_read_leads_to_the_variable(make: Callable[[Path], object], line: str, run: RunDoctor, checkout: Path) -> None:
+    make(checkout / "other.yaml")
+    (checkout / ".env").write_text(f"{SETTINGS}DEER_FLOW_CONFIG_PATH={shlex.quote(str(checkout / 'other.yaml'))}\n")
+    status, output = run("--deerflow", checkout)
+    assert status == 2
+    assert f"The doctor cannot run: {checkout / 'other.yaml'}, which DEER_FLOW_CONFIG_PATH names, {line}\n" in output
 
 
 def test_a_configuration_in_the_backend_folder_is_found_as_deerflow_finds_it(run: RunDoctor, checkout: Path) -> None:

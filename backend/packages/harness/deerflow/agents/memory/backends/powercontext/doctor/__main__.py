@@ -20,7 +20,7 @@ from ..diagnostics import Finding
 from ..errors import PowerContextConfigurationError
 from ..settings.loading import VARIABLES
 from .capture_checks import check_capture
-from .config_file import read_config, repeated_sections
+from .config_file import CONFIG_VARIABLE, read_config, repeated_sections
 from .environment import EnvironmentFileError, enter_checkout
 from .host_checks import best_mode, check_config, check_host, mode_of
 from .server_checks import check_environment, check_service
@@ -81,14 +81,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    place = Path("config.yaml")
     try:
         if options.deerflow is not None:
-            files = enter_checkout(options.deerflow.expanduser().resolve())
+            files, place = enter_checkout(options.deerflow.expanduser().resolve())
             print("Files: " + (", ".join(files) or "none"), file=sys.stderr)
     except EnvironmentFileError as error:
         return _tell([Finding("failed", ".env", str(error)), Finding("warning", "settings", "not read: .env comes first")], as_json=options.json)
-    path = options.config or Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml"))
-    config = read_config(path)
+    named = None if options.config else os.environ.get(CONFIG_VARIABLE)
+    path = options.config or Path(named or place)
+    config = read_config(path, by_variable=bool(named))
     repeated = (Finding("failed", "config", fault) for fault in repeated_sections(path))
     return _tell(chain(repeated, diagnose(config, path.absolute().parent)), as_json=options.json)
 

@@ -13,12 +13,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import PowerContextConfigurationError
 
+CONFIG_VARIABLE: Final = "DEER_FLOW_CONFIG_PATH"
 _OPTION: Final = "--config (make doctor: CONFIG=)"
 _TRUTH = TypeAdapter(bool)
 
 
-def read_config(path: Path) -> Mapping[str, Any]:
+def read_config(path: Path, *, by_variable: bool = False) -> Mapping[str, Any]:
     """Return DeerFlow's config.yaml, read within a moment whatever ``path`` is.
+
+    Args:
+        path: The file.
+        by_variable: Whether DeerFlow looks for it there because a variable says so.
 
     Raises:
         PowerContextConfigurationError: It cannot be read; the message says why and where, and quotes nothing of it.
@@ -28,13 +33,15 @@ def read_config(path: Path) -> Mapping[str, Any]:
     problem, remedy = "is not a mapping", "correct it there, or name another"
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise PowerContextConfigurationError(f"{path} is not a file; name DeerFlow's config.yaml with {_OPTION}")
+            raise IsADirectoryError
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         if isinstance(content, Mapping):
             return content
         problem = "is empty" if content is None else problem
     except FileNotFoundError:
         problem, remedy = "is not there", "make it with DeerFlow's own `make config`, or name another"
+    except IsADirectoryError:
+        problem, remedy = "is not a file", "name DeerFlow's config.yaml"
     except OSError:
         problem = "cannot be read by this user"
     except UnicodeError:
@@ -44,6 +51,9 @@ def read_config(path: Path) -> Mapping[str, Any]:
         problem = f"is not valid YAML, at line {mark.line + 1}, column {mark.column + 1}" if mark else "is not valid YAML"
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):  # PyYAML lets through what its constructors raise
         problem = "is not valid YAML"
+    if by_variable:
+        remedy = "correct it there, or the variable" if remedy.startswith("correct") else "correct the variable, or remove it"
+        raise PowerContextConfigurationError(f"{path}, which {CONFIG_VARIABLE} names, {problem}; {remedy}")
     raise PowerContextConfigurationError(f"{path} {problem}; {remedy} with {_OPTION}")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import PowerContextConfigurationError
+from .config_file import CONFIG_VARIABLE
 
 # What runs in bash, as in DeerFlow's start: every assignment of the file is exported, and the first line that fails ends it.
 # The trace tells at which line; it has values in it, and nothing of it but the number is used.
@@ -28,8 +29,11 @@ class EnvironmentFileError(PowerContextConfigurationError):
     """The checkout's ``.env`` is not what DeerFlow's start can read. Says why, and what to do; quotes nothing of it."""
 
 
-def enter_checkout(checkout: Path) -> list[str]:
-    """Take over the variables of ``checkout``'s ``.env``, as its own start does, and return the files that count.
+def enter_checkout(checkout: Path) -> tuple[list[str], Path]:
+    """Take over the variables of ``checkout``'s ``.env``, as its own start does.
+
+    Returns:
+        The files that count, and the config.yaml that DeerFlow finds there if no variable names another.
 
     Raises:
         PowerContextConfigurationError: It is no DeerFlow checkout, or there is no bash.
@@ -44,9 +48,8 @@ def enter_checkout(checkout: Path) -> list[str]:
     if os.path.lexists(file):
         _check(file)
         os.environ.update(_variables_of(file))
-    config = Path(os.environ.get("DEER_FLOW_CONFIG_PATH") or config)
-    os.environ["DEER_FLOW_CONFIG_PATH"] = str(config)
-    return [str(path) for path in (file, checkout / "backend" / ".env", config) if path.exists()]
+    named = Path(os.environ.get(CONFIG_VARIABLE) or config)
+    return [str(path) for path in (file, checkout / "backend" / ".env", named) if path.exists()], config
 
 
 def _check(file: Path) -> None:

@@ -40,11 +40,15 @@ def translate(error: Exception, operation: str, sent: bool, proxied: bool) -> Po
         reason = str(error) if isinstance(error, ForeignProtocolError) else BROKEN
         return PowerContextResponseError(reason, operation=operation)
     if isinstance(error, NameLookupError):
-        reason = f"the proxy's name has no address: {_PROXY}" if proxied else "the server's name has no address"
+        reason = f"the proxy's name has no address: {_PROXY}" if proxied else "the server's name has no address: check the host in POWERCONTEXT_DEERFLOW_BASE_URL, and the name servers of this machine"
     elif isinstance(error, HandshakeError):
         reason = str(error)
     elif isinstance(error, httpcore.ProxyError):
-        reason = "the proxy wants a user name and a password: put them into its URL" if str(error).startswith("407") else f"the proxy refuses the connection: {_PROXY}, or see the proxy's log"
+        reason = (
+            "the proxy wants a user name and a password: put them into HTTPS_PROXY or ALL_PROXY, as in http://user:password@proxy:3128"
+            if str(error).startswith("407")
+            else f"the proxy refuses the connection: {_PROXY}, or see the proxy's log"
+        )
     elif proxied and not isinstance(error, httpcore.ConnectError):
         reason = f"what answers at the proxy's address is no http proxy: {_PROXY}"
     else:
