@@ -46,6 +46,13 @@ def test_a_line_at_which_deerflows_start_ends_is_named(content: str, place: str,
     assert output.splitlines()[1:] == ["warning  settings    not read: .env comes first", "1 problem. Correct it, then restart the Gateway."]
 
 
+@pytest.mark.parametrize("content", ["first=1\nNAME = value\n", "return 3\n", "A='\n"], ids=["a slip", "a failure", "a quote that does not end"])
+def test_a_file_that_the_file_reads_in_turn_is_not_taken_for_it(content: str, run: RunDoctor, checkout: Path) -> None:
+    (checkout / "more: line 77: of it").write_text(content)
+    (checkout / ".env").write_text(f"{SETTINGS}. {shlex.quote(str(checkout / 'more: line 77: of it'))}\n")
+    assert f"{checkout / '.env'} ends DeerFlow's start at line 5: it takes" in run("--deerflow", checkout)[1]
+
+
 def test_a_command_that_does_not_end_is_found_and_taken_out_by_the_command_that_is_printed(run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_text(SETTINGS + f"PASSWORD=$(sleep 600)\nOTHER={TOKEN}\n")
     status, output = run("--deerflow", checkout)
@@ -110,7 +117,7 @@ def test_a_link_that_leads_nowhere_is_named(run: RunDoctor, checkout: Path) -> N
     assert output.startswith(f"failed   .env        {checkout / '.env'} is a link that leads nowhere, so DeerFlow's start reads no variables from it; put it aside")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read every file")
 def test_a_file_that_this_user_may_not_read_is_opened_by_the_command_that_is_printed(run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_text(SETTINGS)
     (checkout / ".env").chmod(0)

@@ -16,7 +16,7 @@ from .config_file import CONFIG_VARIABLE
 
 # What runs in bash, as in DeerFlow's start: every assignment of the file is exported, and the first line that fails ends it.
 # The trace tells at which line; it has values in it, and nothing of it but the number is used.
-_SOURCE: Final = "PS4='+$LINENO: '; set -eax; . \"$0\" >/dev/null; set +x; env -0"
+_SOURCE: Final = "PS4='+$BASH_SOURCE $LINENO: '; set -eax; . \"$0\" >/dev/null; set +x; env -0"
 _OURS: Final = ("LC_ALL", "PS4")
 _SECONDS: Final = 10
 # What perl is to change.
@@ -103,7 +103,7 @@ def _variables_of(file: Path) -> dict[str, str]:
     if status == 0:
         pairs = [pair.partition("=") for pair in output.split("\0") if "=" in pair]
         return {name: value for name, _, value in pairs if name not in _OURS}
-    line = _line(complaints)
+    line = _line(file, complaints)
     place = f" at line {line}" if line else ""
     if status is None:
         remedy = f"take it out{'; ' + _perl(f's/^/# / if $. == {line}', file) if line else ''}"
@@ -129,10 +129,11 @@ def _read_by_bash(file: Path) -> tuple[int | None, str, str]:
     return status, os.fsdecode(output), os.fsdecode(complaints)
 
 
-def _line(complaints: str) -> str:
-    """Return at which line bash stopped, by its own words, else by the trace. What there is besides may quote the file."""
-    said = re.findall(r"^(?!\+).*?: line (\d+): ", complaints, re.MULTILINE)
-    traced = [number for number in re.findall(r"^\++(\d+): ", complaints, re.MULTILINE) if number != "0"]
+def _line(file: Path, complaints: str) -> str:
+    """Return at which line of ``file`` bash stopped, by its own words, else by the trace. What there is besides may quote the file."""
+    name = re.escape(str(file))
+    said = re.findall(rf"^{name}: (?:command substitution: )?line (\d+): ", complaints, re.MULTILINE)
+    traced = re.findall(rf"^\++{name} (\d+): ", complaints, re.MULTILINE)
     return str(said[0] if said else traced[-1] if traced else "")
 
 
