@@ -35,8 +35,9 @@ SETTINGS = f"{PREFIX}BASE_URL=http://127.0.0.1:9\n{PREFIX}OWNER_USER_ID={OWNER}\
         (SETTINGS.replace("TOKEN=", 'TOKEN="'), " at line 4"),
         (SETTINGS + "exit 3\n", " at line 5"),
         (SETTINGS + "EMPTY=$(false)\nLAST=1\n", " at line 5"),
+        (SETTINGS + "there_is_no_such_command || true\nexit 3\n", " at line 6"),
     ],
-    ids=["spaces around the sign", "a space behind it", "a value with a space", "a bracket", "a quote that does not end", "a command", "a value from a command that fails"],
+    ids=["spaces around the sign", "a space behind it", "a value with a space", "a bracket", "a quote that does not end", "a command", "a value from a command that fails", "a command behind one that may fail"],
 )
 def test_a_line_at_which_deerflows_start_ends_is_named(content: str, place: str, run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_text(content)

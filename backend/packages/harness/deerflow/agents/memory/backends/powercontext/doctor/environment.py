@@ -130,11 +130,14 @@ def _read_by_bash(file: Path) -> tuple[int | None, str, str]:
 
 
 def _line(file: Path, complaints: str) -> str:
-    """Return at which line of ``file`` bash stopped, by its own words, else by the trace. What there is besides may quote the file."""
+    """Return at which line of ``file`` bash stopped: that of its last words or that of the trace, whichever it came to later.
+
+    What there is besides may quote the file.
+    """
     name = re.escape(str(file))
     said = re.findall(rf"^{name}: (?:command substitution: )?line (\d+): ", complaints, re.MULTILINE)
     traced = re.findall(rf"^\++{name} (\d+): ", complaints, re.MULTILINE)
-    return str(said[0] if said else traced[-1] if traced else "")
+    return str(max(map(int, [*said[-1:], *traced[-1:]]), default=""))
 
 
 def _perl(change: str, file: Path) -> str:
