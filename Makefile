@@ -62,11 +62,14 @@ ifdef DEERFLOW
 	@test -d "$(DEERFLOW)/backend/packages/harness/deerflow/agents/memory/backends/powercontext" || { echo 'The backend is not in that checkout. Run: make apply DEERFLOW="$(DEERFLOW)"' >&2; exit 2; }
 	@test -x "$(HOST_PYTHON_OF_DOCTOR)" || { echo "There is no Python at $(HOST_PYTHON_OF_DOCTOR). Run DeerFlow's own make install, or name the Python it runs with: HOST_PYTHON=" >&2; exit 2; }
 	@"$(HOST_PYTHON_OF_DOCTOR)" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("langchain_core") is None)' || { echo "The Python at $(HOST_PYTHON_OF_DOCTOR) is not the one DeerFlow runs with: its packages are not there. Name that: HOST_PYTHON=" >&2; exit 2; }
-	@cd "$(DEERFLOW)/backend" && PYTHONPATH="$(abspath_of_deerflow)/backend/packages/harness" "$(HOST_PYTHON_OF_DOCTOR)" -m deerflow.agents.memory.backends.powercontext.doctor --deerflow "$(abspath_of_deerflow)" $(if $(CONFIG),--config "$(abspath $(CONFIG))") $(ARGS)
+	@cd "$(DEERFLOW)/backend" && if $(DOTENV_STOPS); then export PYTHON_DOTENV_DISABLED=1; fi; PYTHONPATH="$(abspath_of_deerflow)/backend/packages/harness" "$(HOST_PYTHON_OF_DOCTOR)" -m deerflow.agents.memory.backends.powercontext.doctor --deerflow "$(abspath_of_deerflow)" $(if $(CONFIG),--config "$(abspath $(CONFIG))") $(ARGS)
 else
 	@echo "(The host lines are about the stand-in host; DEERFLOW=folder asks a real one.)" >&2
 	@PYTHONPATH=backend/packages/harness:backend/devhost $(BIN)/python -m deerflow.agents.memory.backends.powercontext.doctor $(if $(CONFIG),--config "$(CONFIG)") $(ARGS)
 endif
+
+# DeerFlow reads .env, too, when Python imports it: what that cannot read would stop the doctor before it can say so.
+DOTENV_STOPS = test -e ../.env && { ! test -f ../.env || ! iconv -f UTF-8 -t UTF-8 ../.env > /dev/null 2>&1 || ! tr -d '\000' < ../.env | cmp -s - ../.env; }
 
 abspath_of_deerflow = $(shell cd "$(DEERFLOW)" 2> /dev/null && pwd)
 HOST_PYTHON_OF_DOCTOR = $(or $(HOST_PYTHON),$(abspath_of_deerflow)/backend/.venv/bin/python)

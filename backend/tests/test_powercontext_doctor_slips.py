@@ -74,8 +74,9 @@ def test_a_command_that_does_not_end_is_found_and_taken_out_by_the_command_that_
         (SETTINGS.encode("utf-16-le"), "is written in UTF-16LE"),
         (SETTINGS.encode("utf-16-be"), "is written in UTF-16BE"),
         (SETTINGS.replace("TOKEN=", "TOKEN=\0\0").encode(), "has bytes in it that are zero"),
+        (b"# caf\xe9\n" + SETTINGS.encode(), "is not UTF-8, so DeerFlow does not start"),
     ],
-    ids=["mark", "line ends", "UTF-16", "UTF-16 the other way round", "UTF-16LE without mark", "UTF-16BE without mark", "zeros"],
+    ids=["mark", "line ends", "UTF-16", "UTF-16 the other way round", "UTF-16LE without mark", "UTF-16BE without mark", "zeros", "Latin-1"],
 )
 def test_what_an_editor_leaves_is_taken_out_by_the_command_that_is_printed(content: bytes, problem: str, run: RunDoctor, checkout: Path) -> None:
     (checkout / ".env").write_bytes(content)
@@ -85,7 +86,7 @@ def test_what_an_editor_leaves_is_taken_out_by_the_command_that_is_printed(conte
     line = output.splitlines()[0]
     assert line.startswith(f"failed   .env        {checkout / '.env'} {problem}")
     subprocess.run(["bash", "-c", line.rpartition("run: ")[2]], check=True)
-    assert (checkout / ".env").read_bytes() == SETTINGS.encode()
+    assert (checkout / ".env").read_text(encoding="utf-8").removeprefix("# caf\xe9\n") == SETTINGS
     assert stat.S_IMODE((checkout / ".env").stat().st_mode) == 0o600
 
 

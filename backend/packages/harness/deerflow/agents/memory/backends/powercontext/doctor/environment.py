@@ -65,11 +65,11 @@ def _check(file: Path) -> None:
     if content.startswith(b"\xef\xbb\xbf"):
         raise EnvironmentFileError(f"{file} begins with a byte order mark, so DeerFlow's start stops at line 1; {_perl(_MARK, file)}")
     if encoding := _wide_encoding(content):
-        # The command writes into the file that is there, which keeps its mode: the file has a token in it.
-        remedy = f"run: text=$(iconv -f {encoding} -t UTF-8 {_quoted(file)}) && printf '%s\\n' \"$text\" > {_quoted(file)}"
-        raise EnvironmentFileError(f"{file} is written in {encoding}, which bash cannot read, so DeerFlow's start stops at line 1; {remedy}")
+        raise EnvironmentFileError(f"{file} is written in {encoding}, which bash cannot read, so DeerFlow's start stops at line 1; {_iconv(encoding, file)}")
     if b"\0" in content:
         raise EnvironmentFileError(f"{file} has bytes in it that are zero, which no value can have; {_perl(_ZEROS, file)}")
+    if not _is_utf_8(content):
+        raise EnvironmentFileError(f"{file} is not UTF-8, so DeerFlow does not start; if it is in the Latin-1 of an old editor, {_iconv('ISO-8859-1', file)}")
     if b"\r\n" in content:
         raise EnvironmentFileError(f"{file} has the line ends of Windows, so every value has a sign too many; {_perl(_LINE_ENDS, file)}")
 
@@ -138,6 +138,19 @@ def _line(file: Path, complaints: str) -> str:
     said = re.findall(rf"^{name}: (?:command substitution: )?line (\d+): ", complaints, re.MULTILINE)
     traced = re.findall(rf"^\++{name} (\d+): ", complaints, re.MULTILINE)
     return str(max(map(int, [*said[-1:], *traced[-1:]]), default=""))
+
+
+def _is_utf_8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _iconv(encoding: str, file: Path) -> str:
+    """Return a command that writes into the file that is there, which keeps its mode: the file has a token in it."""
+    return f"run: text=$(iconv -f {encoding} -t UTF-8 {_quoted(file)}) && printf '%s\\n' \"$text\" > {_quoted(file)}"
 
 
 def _perl(change: str, file: Path) -> str:
