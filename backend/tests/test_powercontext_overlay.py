@@ -257,3 +257,21 @@ def test_make_without_a_checkout_says_how_to_name_one(target: str) -> None:
     done = subprocess.run(["make", "-C", str(ROOT), target], env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert f"make {target} DEERFLOW=" in done.stderr
+
+
+@pytest.mark.skipif(any(shutil.which(name) is None for name in ("make", "iconv")), reason="no make or no iconv here")
+@pytest.mark.parametrize(
+    ("content", "kept_off"),
+    [(b"A=1\n", False), (b"\xff\xfeA\0=\x001\0", True), (b"A\0=\x001\0", True), (b"# caf\xe9\n", True), (None, True)],
+    ids=["good", "UTF-16", "zeros", "Latin-1", "a pipe"],
+)
+def test_make_doctor_keeps_deerflows_import_off_a_file_it_cannot_read(content: bytes | None, kept_off: bool, tmp_path: Path) -> None:
+    (tmp_path / "backend/packages/harness/deerflow/agents/memory/backends/powercontext").mkdir(parents=True)
+    os.mkfifo(tmp_path / ".env") if content is None else (tmp_path / ".env").write_bytes(content)
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "kept off: $PYTHON_DOTENV_DISABLED."\n')
+    python.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON_DOTENV_DISABLED"}
+    command = ["make", "-C", str(ROOT), "doctor", f"DEERFLOW={tmp_path}", f"HOST_PYTHON={python}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert f"kept off: {'1' if kept_off else ''}.\n" in done.stdout.splitlines(keepends=True)
