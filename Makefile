@@ -37,9 +37,9 @@ CAPTURE_DEMO = $(if $(filter-out middleware,$(MODE)),$(error MODE=$(MODE) and CA
 # They start many Pythons, and each would compile everything anew.
 test test-scripts test-servers: export PYTHONDONTWRITEBYTECODE :=
 
-# Three processes: while one waits for a deadline to pass, the others work. Tests with a real server share one, in one of them.
+# Four processes: while some wait for a deadline to pass, the others work. Tests with a real server share one, in one of them.
 test: install ## Run the tests, with a real PowerContext server; ARGS=for pytest
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup --ignore backend/tests/test_powercontext_measuring.py $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup --ignore backend/tests/test_powercontext_measuring.py $(ARGS)
 
 test-scripts: install ##- Run the tests of the measuring scripts, each in tiny (two minutes)
 	@$(BIN)/python -m pytest backend/tests/test_powercontext_measuring.py
