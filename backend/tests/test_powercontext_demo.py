@@ -34,8 +34,8 @@ from devhost.story import end_with
 def tell():
     Interrupt()
     with tempfile.TemporaryDirectory(prefix="powercontext-demo-"):
-        print("A tale", flush=True)
         try:
+            print("A tale", flush=True)
             time.sleep(100)
         finally:
             Path(__file__).with_name("cleaned up").touch()
