@@ -39,6 +39,7 @@ def test_the_bench_compares_recall_with_httpx_and_the_official_client() -> None:
     assert [line.split("|")[1].strip() for line in lines if " x" in line and line.startswith("|")] == [
         "raw socket",
         "`httpx.Client.post(...).json()`",
+        "the same twice: search, prepare",
         "`get_context`, full",
         "`get_context`, focused",
         "`await aget_context`, focused",
