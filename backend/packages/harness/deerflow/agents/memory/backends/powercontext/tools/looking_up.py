@@ -3,7 +3,7 @@
 The first question is for memories with words of the text, stop words too: those are in the server's index, and a query in
 quotes keeps them. Fewer hits than a search returns are all there are. Otherwise the second question is for memories of
 the kind that have every word. Where that is not enough either, and for a text without a word, the memories of the kind
-are listed, page by page, as long as there is time.
+are listed, page by page, for half of the time that is left.
 """
 
 from __future__ import annotations
@@ -116,16 +116,17 @@ class _LookUp:
         return self._list()
 
     def _list(self) -> Hit | None:
-        """Look through all memories of the kind; ``None`` also if there is no time for all of them."""
+        """Look through all memories of the kind; ``None`` also if there is no time for all of them.
+
+        No page is asked for in the second half of the time: the last one may take longer than those before it.
+        """
         cursor: str | None = None
-        longest = 0.0
+        half = self.deadline.left() / 2
         while True:
-            started = time.monotonic()
             page = self._ask(lambda after=cursor: self.client.list_atomic_memories(self.binding, self.kind, after, deadline=self.deadline))  # type: ignore[misc]
             found = self._first(page.hits)
-            longest = max(longest, time.monotonic() - started)
             cursor = page.next_cursor
-            if found is not None or cursor is None or self.deadline.left() < 2 * longest:
+            if found is not None or cursor is None or self.deadline.left() < half:
                 return found
 
     def _first(self, hits: Sequence[Hit]) -> Hit | None:
