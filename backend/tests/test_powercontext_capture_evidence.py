@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from powercontext_support.transcripts import answer, call, first_turn, user
 
 from deerflow.agents.memory.backends.powercontext.capture.evidence import Evidence, Origin, estimated_tokens, news, parts, sources
-from deerflow.agents.memory.backends.powercontext.capture.transcript import Said, read_turns
+from deerflow.agents.memory.backends.powercontext.capture.selection import Said, read_turns
 
 ORIGIN = Origin("installation", "alice", "thread-1")
 ONE, TWO, THREE = "The depot opens at six.", "The ferry leaves at noon.", "The bakery closes on Mondays."

@@ -13,7 +13,7 @@ from powercontext_support.replies import REMEMBER, SEARCH, Reply, answer, error,
 from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import AlreadySaved, NotSaved, Outcome, Saved, Unknown
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
-from deerflow.agents.memory.backends.powercontext.tools.telling import saved
+from deerflow.agents.memory.backends.powercontext.tools.wording import saved
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

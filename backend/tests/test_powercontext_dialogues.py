@@ -1,7 +1,7 @@
 """What the tools' descriptions ask of a model: ten dialogues, with the calls a careful model would make, carried out on a real server.
 
 ``powercontext_support/dialogues.json`` has them. Whether a reader of the descriptions would make those calls is for people
-to judge, with every change of ``tools/words.py``: show the descriptions and a dialogue without its ``calls``. Here it is
+to judge, with every change of ``tools/descriptions.py``: show the descriptions and a dialogue without its ``calls``. Here it is
 shown that the calls lead where the user wants to be.
 """
 
@@ -17,7 +17,7 @@ import pytest
 from powercontext_support import OWNER, Configure
 from powercontext_support.real_server import RealServer
 
-from deerflow.agents.memory.backends.powercontext.tools.words import DESCRIPTIONS, SCHEMAS
+from deerflow.agents.memory.backends.powercontext.tools.descriptions import DESCRIPTIONS, SCHEMAS
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

@@ -64,7 +64,7 @@ def test_callers_that_wait_for_a_connection_end_within_the_limit(powercontext_ma
 
 def test_hung_name_lookups_share_one_thread(powercontext_environment: Configure) -> None:
     def ask() -> None:
-        with pytest.raises(PowerContextTimeoutError):  # past the guard of recall, which refuses after the first
+        with pytest.raises(PowerContextTimeoutError):  # past the circuit breaker, which refuses after the first
             shared_client(load_settings()).prepare_context(binding(), "refund", deadline=Deadline.after(0.2))
 
     with hung_name_lookup() as base_url:

@@ -31,7 +31,7 @@ from deerflow.agents.memory.backends.powercontext.deadline import Deadline  # no
 from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import NotSaved, Outcome, Saved, Unknown  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.tools.threads import CALL_SECONDS  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.tools.tool_calls import CALL_SECONDS  # noqa: E402
 
 OWNER = "auditor"
 LIMIT_SECONDS = 1.0

@@ -2,7 +2,7 @@
 
 Medians and 95th percentiles of one caller, and recalls a second of sixteen at once. "One request" is what recall was before
 it searched and chose: the focused query, prepared.
-The limit is 4 s. With sixteen at once one server is at its end: what takes longer has no memory, and the guard sends
+The limit is 4 s. With sixteen at once one server is at its end: what takes longer has no memory, and the circuit breaker sends
 others away at once, so that a higher figure is not a better one; both count here.
 """
 

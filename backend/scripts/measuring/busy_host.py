@@ -16,7 +16,7 @@ from troubles import Troubles
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextBusyError
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import NotSaved, Outcome
-from deerflow.agents.memory.backends.powercontext.tools.threads import CALL_SECONDS, run
+from deerflow.agents.memory.backends.powercontext.tools.tool_calls import CALL_SECONDS, run
 
 POOL_THREADS = 6
 SAVERS = 10

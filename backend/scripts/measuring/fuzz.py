@@ -89,7 +89,7 @@ def fuzz_replies(bodies: list[bytes], count: int, chance: random.Random) -> Coun
 
 
 def fuzz_the_wire(bodies: list[bytes], count: int, chance: random.Random) -> Counter[str]:
-    """Let a question, past the guard, meet ``count`` mutated HTTP replies; it has to return text or nothing, in time."""
+    """Let a question, past the circuit breaker, meet ``count`` mutated HTTP replies; it has to return text or nothing, in time."""
     tally: Counter[str] = Counter()
 
     def answer(_request: Request, peer: Peer) -> None:

@@ -11,7 +11,7 @@ from parts import backend
 from powercontext_support import OWNER
 
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
-from deerflow.agents.memory.backends.powercontext.tools.threads import CALL_SECONDS, run
+from deerflow.agents.memory.backends.powercontext.tools.tool_calls import CALL_SECONDS, run
 
 POOL_THREADS = 6
 STUCK_SAVES = 8

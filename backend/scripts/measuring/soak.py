@@ -21,7 +21,7 @@ from powercontext_support import OWNER
 from report import percentile
 from soak_runs import Runs, recalled
 
-from deerflow.agents.memory.backends.powercontext.tools.threads import IDLE_SECONDS
+from deerflow.agents.memory.backends.powercontext.tools.tool_calls import IDLE_SECONDS
 
 THREADS = 8
 LIMIT_SECONDS = 0.2

@@ -21,7 +21,7 @@ class PowerContextMemory(PowerContextMemoryManager):
     ) -> PowerContextMemoryManager | UnconfiguredMemoryManager:
         """Build the manager of ``mode``. See ``PowerContextMemoryManager.from_config``."""
         if mode == "tool":
-            from .tool_mode import PowerContextToolMemoryManager  # DeerFlow imports every backend at start-up, and most have another mode
+            from .tool_mode_manager import PowerContextToolMemoryManager  # DeerFlow imports every backend at start-up, and most have another mode
 
             return PowerContextToolMemoryManager.from_config(backend_config, mode=mode, **host_hooks)
         return PowerContextMemoryManager.from_config(backend_config, mode=mode, **host_hooks)

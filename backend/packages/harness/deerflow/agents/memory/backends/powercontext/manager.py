@@ -13,8 +13,8 @@ from .deadline import Deadline
 from .diagnostics import describe, settings_warnings, sign_in_problem
 from .errors import PowerContextConfigurationError
 from .host import NO_QUERY, MemoryManager, ReadError, host_forwards_query
-from .host_tags import without_host_tags
 from .recall.log import RecallLog
+from .sanitizing import without_host_tags
 from .settings.loading import PowerContextSettings, load_settings
 from .settings.people import is_usable_user_id
 from .settings.yaml_config import ReadPolicy, parse_backend_config, reads_are_fatal
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .api.client import PowerContextClient
     from .capture.intake import Capture
-    from .recall.guard import Guard
+    from .recall.circuit_breaker import CircuitBreaker
     from .recall.recalling import Recall
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class PowerContextMemoryManager(MemoryManager):
     _read_policy: ReadPolicy = PrivateAttr()
     _client: PowerContextClient = PrivateAttr()
     _recall: Recall = PrivateAttr()
-    _guard: Guard = PrivateAttr()
+    _breaker: CircuitBreaker = PrivateAttr()
     _recall_log: RecallLog = PrivateAttr()
     _capture: Capture | None = PrivateAttr(default=None)
 
@@ -87,7 +87,7 @@ class PowerContextMemoryManager(MemoryManager):
         """Wire the manager, for the factory and for direct construction alike."""
         # DeerFlow imports every backend at start-up; httpcore and the patterns of a query load only for the chosen one.
         from .process import shared_client
-        from .recall.guard import guard_of
+        from .recall.circuit_breaker import circuit_breaker_of
         from .recall.recalling import Recall
 
         self._read_policy = parse_backend_config(self.backend_config)
@@ -95,7 +95,7 @@ class PowerContextMemoryManager(MemoryManager):
         self._recall_log = RecallLog(self._read_policy, self._settings.named_in)
         self._client = shared_client(self._settings)
         self._recall = Recall(self._client)
-        self._guard = guard_of(self._client)
+        self._breaker = circuit_breaker_of(self._client)
         for warning in settings_warnings(self._settings):
             logger.warning("%s.", warning)
         if self._settings.capture != "off":
@@ -137,7 +137,7 @@ class PowerContextMemoryManager(MemoryManager):
             if not query.strip():  # here, because a subclass of str may do anything
                 return ""
             recall = self._client.prepare_context if self._settings.recall_query == "full" else self._recall.recall
-            with self._guard.attempt():
+            with self._breaker.attempt():
                 context = recall(binding, query, deadline=Deadline.after(self._settings.recall_timeout_seconds))
         except Exception as error:  # noqa: BLE001 - the host's boundary: whatever went wrong, the policy decides
             if self._client.closed:
@@ -227,7 +227,7 @@ class PowerContextMemoryManager(MemoryManager):
 
     def close(self) -> None:
         """Close the connections. Calls under way end with their step, later recalls return ``""``. Idempotent."""
-        from .tools.threads import cancel_calls
+        from .tools.tool_calls import cancel_calls
 
         if self._capture is not None:
             self._capture.close()

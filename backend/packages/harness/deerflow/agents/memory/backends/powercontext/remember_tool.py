@@ -14,18 +14,18 @@ from typing import Any, Final
 from .deadline import Deadline
 from .diagnostics import describe
 from .errors import PowerContextBusyError, PowerContextCancelledError, PowerContextConfigurationError, PowerContextError
-from .host_tags import result_without_host_tags, without_host_tags
+from .sanitizing import result_without_host_tags, without_host_tags
 from .settings.loading import PowerContextSettings, load_settings
 from .settings.people import Binding
-from .tools import changing, telling
+from .tools import changing, wording
 from .tools.changing import NotChanged
 from .tools.correcting import Corrector
+from .tools.descriptions import DESCRIPTIONS, SCHEMAS
 from .tools.finding import Finder, Found, NotLookedUp, as_result
 from .tools.forgetting import Forgetter
 from .tools.outcomes import NotSaved, Unknown
 from .tools.saving import Saver
-from .tools.threads import CALL_SECONDS, run
-from .tools.words import DESCRIPTIONS, SCHEMAS
+from .tools.tool_calls import CALL_SECONDS, run
 
 logger = logging.getLogger(__name__)
 
@@ -90,22 +90,22 @@ def _tools(settings: PowerContextSettings) -> dict[str, _Tool]:
         "remember": _Tool(
             lambda binding, given, deadline: saver.save(binding, given.get("kind"), given.get("text"), deadline=deadline),
             NotSaved,
-            lambda outcome, given: telling.why_not_saved(outcome, given.get("text")) if isinstance(outcome, NotSaved) else telling.saved(outcome),
+            lambda outcome, given: wording.why_not_saved(outcome, given.get("text")) if isinstance(outcome, NotSaved) else wording.saved(outcome),
         ),
         "recall": _Tool(
             lambda binding, given, deadline: finder.find(binding, given.get("query"), deadline=deadline),
             NotLookedUp,
-            lambda outcome, given: as_result(outcome) if isinstance(outcome, Found) else telling.why_not_looked_up(outcome.reason),
+            lambda outcome, given: as_result(outcome) if isinstance(outcome, Found) else wording.why_not_looked_up(outcome.reason),
         ),
         "correct": _Tool(
             lambda binding, given, deadline: corrector.correct(binding, given.get("citation"), given.get("text"), deadline=deadline),
             NotChanged,
-            lambda outcome, given: telling.why_not_changed("correct", outcome, given.get("text")) if isinstance(outcome, NotChanged) else telling.corrected(outcome),
+            lambda outcome, given: wording.why_not_changed("correct", outcome, given.get("text")) if isinstance(outcome, NotChanged) else wording.corrected(outcome),
         ),
         "forget": _Tool(
             lambda binding, given, deadline: forgetter.forget(binding, given.get("citation"), deadline=deadline),
             NotChanged,
-            lambda outcome, given: telling.why_not_changed("forget", outcome) if isinstance(outcome, NotChanged) else telling.forgotten(outcome),
+            lambda outcome, given: wording.why_not_changed("forget", outcome) if isinstance(outcome, NotChanged) else wording.forgotten(outcome),
         ),
     }
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
-from .transcript import Said, Turn
+from .selection import Said, Turn
 
 MAX_PART_TOKENS: Final = 4_000
 """The most of a part, in tokens as PowerContext estimates them. Its extraction stops for ever at a source of over 24,000."""

@@ -20,7 +20,7 @@ from ..transport.forking import in_forked_children
 from .delivery import Delivery
 from .log import CaptureLog, announce
 from .outbox import Heard, Limits, Outbox
-from .transcript import KeepHidden, read_turns
+from .selection import KeepHidden, read_turns
 from .worker import Worker
 
 WAIT_SECONDS: Final = 0.02

@@ -18,7 +18,7 @@ from typing import Final
 
 from .database import Database
 from .evidence import Evidence, News, Origin, message_key, news
-from .transcript import Turn
+from .selection import Turn
 
 MAX_SEEN: Final = 500_000
 """How many messages are kept in mind, as hashes of about 60 bytes. What drops out and comes again is the same source again."""

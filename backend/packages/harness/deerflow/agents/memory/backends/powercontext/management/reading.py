@@ -9,7 +9,7 @@ from ..api.listing_models import ListedMemory
 from ..api.models import ArtifactReference, Citation
 from ..deadline import Deadline
 from ..errors import PowerContextError
-from ..host_tags import without_host_tags
+from ..sanitizing import without_host_tags
 from ..settings.people import Binding
 from .facts import document, fact
 

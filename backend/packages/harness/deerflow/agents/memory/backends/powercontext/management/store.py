@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 from ..deadline import Deadline
 from ..errors import PowerContextBusyError, PowerContextError
 from ..host import ConflictError, ManagerError, MemoryUnavailableError
-from ..host_tags import without_host_tags
 from ..process import shared_client
+from ..sanitizing import without_host_tags
 from ..settings.loading import PowerContextSettings
 from ..settings.people import Binding
 from ..tools.changing import AlreadySo as NothingToChange
@@ -26,8 +26,8 @@ from ..tools.finding import Finder, NotLookedUp
 from ..tools.forgetting import Forgetter
 from ..tools.outcomes import AlreadySaved, NotSaved, Saved
 from ..tools.saving import Saver
-from ..tools.telling import why_not_changed, why_not_looked_up, why_not_saved
-from . import words
+from ..tools.wording import why_not_changed, why_not_looked_up, why_not_saved
+from . import wording
 from .facts import citation_of, document, fact, fact_id
 from .gate import Gate
 from .reading import read_document
@@ -82,7 +82,7 @@ class FactStore:
             MemoryManagerError: It is not known whether the server has it.
         """
         if binding is None:
-            raise ValueError(words.NOBODY)
+            raise ValueError(wording.NOBODY)
         kind = category if isinstance(category, str) else ""
         outcome = self._write(lambda deadline: self._saver.save(binding, kind, content, any_kind=True, deadline=deadline))
         if isinstance(outcome, Saved):
@@ -91,9 +91,9 @@ class FactStore:
         if isinstance(outcome, AlreadySaved):
             raise ValueError("Duplicate fact")
         if isinstance(outcome, NotSaved):
-            kind_of_error = MemoryUnavailableError if outcome.reason in words.SERVER_REASONS else ValueError
-            raise kind_of_error(words.NOT_A_CATEGORY if outcome.reason == "unknown_kind" else why_not_saved(outcome, content))
-        raise ManagerError(words.UNKNOWN_SAVE)
+            kind_of_error = MemoryUnavailableError if outcome.reason in wording.SERVER_REASONS else ValueError
+            raise kind_of_error(wording.NOT_A_CATEGORY if outcome.reason == "unknown_kind" else why_not_saved(outcome, content))
+        raise ManagerError(wording.UNKNOWN_SAVE)
 
     def update(self, binding: Binding | None, identifier: object, content: object, category: str | None) -> dict[str, Any]:
         """Correct a memory, and return the document.
@@ -107,9 +107,9 @@ class FactStore:
         """
         citation = self._cited(binding, identifier)
         if binding is None or citation is None:
-            raise KeyError(words.GONE)
+            raise KeyError(wording.GONE)
         if content is None:
-            raise ValueError(words.NO_NEW_TEXT)
+            raise ValueError(wording.NO_NEW_TEXT)
         outcome = self._write(lambda deadline: self._corrector.correct(binding, citation, content, kind=category, deadline=deadline))
         return self._after(binding, outcome)
 
@@ -125,10 +125,10 @@ class FactStore:
         """
         citation = self._cited(binding, identifier)
         if binding is None or citation is None:
-            raise KeyError(words.GONE)
+            raise KeyError(wording.GONE)
         outcome = self._write(lambda deadline: self._forgetter.forget(binding, citation, deadline=deadline))
         if isinstance(outcome, NothingToChange):
-            raise KeyError(words.GONE)
+            raise KeyError(wording.GONE)
         return self._after(binding, outcome)
 
     def _cited(self, binding: Binding | None, identifier: object) -> dict[str, Any] | None:
@@ -138,12 +138,12 @@ class FactStore:
         if isinstance(outcome, Changed | NothingToChange):
             return self._document_with(binding)
         if not isinstance(outcome, NotChanged):
-            raise ManagerError(words.UNKNOWN_CHANGE)
-        if outcome.reason in words.GONE_REASONS:
-            raise KeyError(words.GONE)
+            raise ManagerError(wording.UNKNOWN_CHANGE)
+        if outcome.reason in wording.GONE_REASONS:
+            raise KeyError(wording.GONE)
         if outcome.reason == "changed_meanwhile":
-            raise ConflictError(words.CHANGED_MEANWHILE)
-        kind_of_error = MemoryUnavailableError if outcome.reason in words.SERVER_REASONS else ValueError
+            raise ConflictError(wording.CHANGED_MEANWHILE)
+        kind_of_error = MemoryUnavailableError if outcome.reason in wording.SERVER_REASONS else ValueError
         raise kind_of_error(why_not_changed("correct", outcome))
 
     def _document_with(self, binding: Binding, *known: dict[str, Any]) -> dict[str, Any]:
@@ -164,8 +164,8 @@ class FactStore:
             with self._gate.inside():
                 return operation()
         except PowerContextBusyError:
-            failure = MemoryUnavailableError(words.BUSY)
+            failure = MemoryUnavailableError(wording.BUSY)
         except PowerContextError as error:
-            words.log_failure(error, time.monotonic() - started)
-            failure = MemoryUnavailableError(words.FAILED)
+            wording.log_failure(error, time.monotonic() - started)
+            failure = MemoryUnavailableError(wording.FAILED)
         raise failure

@@ -20,12 +20,12 @@ from functools import cache
 from itertools import pairwise
 from typing import Final
 
-from .everyday import EVERYDAY_PAIRS, EVERYDAY_WORDS
+from .everyday_words import EVERYDAY_PAIRS, EVERYDAY_WORDS
 from .forms import language_of, stem
 from .languages import Language
 from .prose import HAN_RUN
 from .request import Request, terms_of
-from .words import TASK_VERBS
+from .stop_words import TASK_VERBS
 
 CANDIDATES: Final = 50
 """Memories to choose from. A word that all of them have is worth nothing."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from .languages import ARABIC, GERMAN, JAPANESE_PARTICLES, KOREAN, LATIN, RUSSIAN, Language
-from .words import FUNCTION_WORDS, TASK_VERBS
+from .stop_words import FUNCTION_WORDS, TASK_VERBS
 
 _NO_PLURAL: Final = ("ed", "ing", "ly", "ous", "ful", "ss", "us", "is", "news", "series")
 _VOWEL = re.compile("[aeiouy]")

@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import Final
 
 from .choosing import MEMORY_CHARACTERS, everyday_stems
-from .everyday import EVERYDAY_PAIRS
+from .everyday_words import EVERYDAY_PAIRS
 from .forms import stem
 from .prose import HAN, HAN_RUN
-from .words import FUNCTION_WORDS
+from .stop_words import FUNCTION_WORDS
 
 _WORDS_OF_A_MEMORY: Final = 6
 _HITS: Final = 5

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from .forms import language_of
 from .languages import JAPANESE_FUNCTION_WORDS, JAPANESE_VERBS, Language
 from .prose import CLAUSE_END, HAN_RUN, TOKEN
-from .words import CHINESE_CUTS, FUNCTION_WORDS, TASK_VERBS
+from .stop_words import CHINESE_CUTS, FUNCTION_WORDS, TASK_VERBS
 
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[\d_]+(?:st|nd|rd|th|am|pm|min|ms|mm|cm|km|kg|kb|mb|gb|px|pt)?")

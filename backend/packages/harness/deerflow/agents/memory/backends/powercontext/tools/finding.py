@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 from ..api.models import Hit
 from ..deadline import Deadline
 from ..errors import PowerContextError
-from ..host_tags import result_without_host_tags
 from ..process import shared_client
 from ..recall.recalling import Recall
+from ..sanitizing import result_without_host_tags
 from ..settings.loading import PowerContextSettings
 from ..settings.people import Binding
 from . import outcomes

@@ -20,7 +20,7 @@ from ..process import shared_client
 from ..settings.loading import PowerContextSettings
 from ..settings.people import Binding
 from ..transport.forking import in_forked_children
-from .looking_up import find
+from .exact_match import find
 from .outcomes import AlreadySaved, NotSaved, Outcome, Saved, Unknown, normalize, proves_not_saved, reason_of, refusal
 
 # Three steps end within 27 s, and DeerFlow gives up at 30, whatever the settings allow.

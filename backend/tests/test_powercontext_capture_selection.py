@@ -11,7 +11,7 @@ pytest.importorskip("langchain_core")
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from powercontext_support.transcripts import MARK, answer, call, first_turn, generated, reply_to_a_question, uploaded, user
 
-from deerflow.agents.memory.backends.powercontext.capture.transcript import read_turns
+from deerflow.agents.memory.backends.powercontext.capture.selection import read_turns
 
 
 def leaving(messages: Sequence[BaseMessage], *, answers: bool = True, **hooks: Any) -> list[str]:

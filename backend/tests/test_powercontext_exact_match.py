@@ -13,7 +13,7 @@ from powercontext_support.real_server import RealServer
 from powercontext_support.replies import REMEMBER, SEARCH, Reply, answer, found, record, remembered
 
 from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
-from deerflow.agents.memory.backends.powercontext.tools.looking_up import words_to_look_for
+from deerflow.agents.memory.backends.powercontext.tools.exact_match import words_to_look_for
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import AlreadySaved, Saved
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
 

@@ -1,4 +1,4 @@
-"""The guard before recall: while the server is stuck, nobody waits for it but one caller now and then, who finds out.
+"""The circuit breaker before recall: while the server is stuck, one caller now and then waits for it, and finds out; nobody else.
 
 A recall that times out holds a thread of the host's small pool for the whole limit: forty of them held six threads for
 14 s. So after one, the next ones are refused at once, for everybody, but for one probe at a time.
@@ -28,7 +28,7 @@ SLOW_SECONDS: Final = 1.0
 _PROBE_SECONDS: Final = 5.0
 
 
-class Guard:
+class CircuitBreaker:
     """Tells whether a recall may ask the server. Safe for any number of threads, also in forked children.
 
     Args:
@@ -37,7 +37,7 @@ class Guard:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self._closed = False
+        self._tripped = False
         self._interval = FIRST_INTERVAL_SECONDS
         self._next_probe = self._last_good = clock()
         self._start()
@@ -47,16 +47,16 @@ class Guard:
         self._lock = threading.Lock()
 
     def attempt(self) -> Attempt:
-        """Return the context for one recall; what leaves it, result or exception, is what the guard learns.
+        """Return the context for one recall; what leaves it, result or exception, is what the breaker learns.
 
         Raises:
             PowerContextTimeoutError: The server is stuck, and it is not time for a probe.
         """
-        if not self._closed:  # read without the lock: this is every healthy recall's path
+        if not self._tripped:  # read without the lock: this is every healthy recall's path
             return Attempt(self, is_probe=False)
         with self._lock:
             now = self.clock()
-            if not self._closed:
+            if not self._tripped:
                 return Attempt(self, is_probe=False)
             if now >= self._next_probe:
                 self._next_probe = now + _PROBE_SECONDS
@@ -66,25 +66,25 @@ class Guard:
     def answered(self) -> None:
         """Learn that the server answers."""
         now = self.clock()
-        if not self._closed:
+        if not self._tripped:
             self._last_good = now
             return
         with self._lock:
-            self._closed = False
+            self._tripped = False
             self._interval = FIRST_INTERVAL_SECONDS
             self._last_good = now
 
     def refused(self) -> None:
         """Learn that asking costs no time, though it does not succeed. If the server is stuck again, the intervals go on growing."""
         with self._lock:
-            self._closed = False
+            self._tripped = False
 
     def waited(self, began: float, *, is_probe: bool) -> None:
         """Learn that a recall that ``began`` then waited in vain. What began before the last good answer is no news."""
         with self._lock:
-            if began < self._last_good or (self._closed and not is_probe):
+            if began < self._last_good or (self._tripped and not is_probe):
                 return
-            self._closed = True
+            self._tripped = True
             self._next_probe = max(began + self._interval, self.clock() + FIRST_INTERVAL_SECONDS)
             self._interval = min(2 * self._interval, LAST_INTERVAL_SECONDS)
 
@@ -95,35 +95,35 @@ class Guard:
 
 
 class Attempt:
-    """One recall that the guard let through."""
+    """One recall that the breaker let through."""
 
-    __slots__ = ("_began", "_guard", "_is_probe")
+    __slots__ = ("_began", "_breaker", "_is_probe")
 
-    def __init__(self, guard: Guard, *, is_probe: bool) -> None:
-        self._guard = guard
+    def __init__(self, breaker: CircuitBreaker, *, is_probe: bool) -> None:
+        self._breaker = breaker
         self._is_probe = is_probe
-        self._began = guard.clock()
+        self._began = breaker.clock()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        guard = self._guard
+        breaker = self._breaker
         if error is None or (isinstance(error, PowerContextStatusError) and error.code is not None and error.status_code < 500):
-            guard.answered()
+            breaker.answered()
         elif not isinstance(error, PowerContextError) or isinstance(error, PowerContextCancelledError):
             if self._is_probe:
-                guard.broke_off()
-        elif isinstance(error, PowerContextTimeoutError) or guard.clock() - self._began >= SLOW_SECONDS:
-            guard.waited(self._began, is_probe=self._is_probe)
+                breaker.broke_off()
+        elif isinstance(error, PowerContextTimeoutError) or breaker.clock() - self._began >= SLOW_SECONDS:
+            breaker.waited(self._began, is_probe=self._is_probe)
         elif self._is_probe:
-            guard.refused()
+            breaker.refused()
 
 
-_guards = PerClient(Guard)
+_breakers = PerClient(CircuitBreaker)
 
 
-def guard_of(client: PowerContextClient) -> Guard:
-    """Return the process's guard for ``client``, which all people share."""
-    guard: Guard = _guards.of(client)
-    return guard
+def circuit_breaker_of(client: PowerContextClient) -> CircuitBreaker:
+    """Return the process's circuit breaker for ``client``, which all people share."""
+    breaker: CircuitBreaker = _breakers.of(client)
+    return breaker

@@ -9,7 +9,7 @@ from powercontext_support import OWNER, BuildManager, StartHTTP
 from powercontext_support.real_server import RealServer
 from powercontext_support.replies import PREPARE, answer, prepared
 
-from deerflow.agents.memory.backends.powercontext.host_tags import result_without_host_tags, without_host_tags
+from deerflow.agents.memory.backends.powercontext.sanitizing import result_without_host_tags, without_host_tags
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

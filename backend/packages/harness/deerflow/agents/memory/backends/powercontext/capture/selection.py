@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from .credentials import has_credential
-from .messages import (
+from .host_message import (
     answered_text,
     called_tools,
     details_of,

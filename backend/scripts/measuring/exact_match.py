@@ -24,7 +24,7 @@ from powercontext_support.real_server import RealServer, find_executable  # noqa
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.process import shared_client  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings  # noqa: E402
-from deerflow.agents.memory.backends.powercontext.tools.looking_up import find  # noqa: E402
+from deerflow.agents.memory.backends.powercontext.tools.exact_match import find  # noqa: E402
 from deerflow.agents.memory.backends.powercontext.tools.outcomes import KINDS  # noqa: E402
 
 LIMIT_SECONDS = 9.0

@@ -24,7 +24,7 @@ from powercontext_support.replies import Reply, answer, error
 
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextBusyError, PowerContextCancelledError
-from deerflow.agents.memory.backends.powercontext.tools.threads import run
+from deerflow.agents.memory.backends.powercontext.tools.tool_calls import run
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -233,7 +233,7 @@ logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(message)
 from deerflow.agents.memory.backends.powercontext.settings.loading import load_settings
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.tools.saving import Saver
-from deerflow.agents.memory.backends.powercontext.tools.threads import run
+from deerflow.agents.memory.backends.powercontext.tools.tool_calls import run
 
 async def main(seconds):
     settings = load_settings()

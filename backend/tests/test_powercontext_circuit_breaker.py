@@ -1,4 +1,4 @@
-"""The guard before recall: while the server is stuck nobody waits for it but a probe, and recall is back soon after the server is."""
+"""The circuit breaker before recall: while the server is stuck nobody waits for it but a probe, and recall is back soon after the server is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from deerflow.agents.memory.backends.powercontext.errors import (
     PowerContextStatusError,
     PowerContextTimeoutError,
 )
-from deerflow.agents.memory.backends.powercontext.recall.guard import Guard
+from deerflow.agents.memory.backends.powercontext.recall.circuit_breaker import CircuitBreaker
 
 pytest_plugins = ("powercontext_support.fixtures",)
 
@@ -55,7 +55,7 @@ def test_forty_recalls_of_a_stuck_server_hold_six_threads_no_longer_than_one(pow
         texts = list(pool.map(lambda number: manager.get_context(OWNER, query=f"refund {number}"), range(40)))
     assert texts == [""] * 40
     assert prepared_by(server) <= 8
-    assert time.monotonic() - started < 8  # 14 s without the guard, about 2 on an idle machine
+    assert time.monotonic() - started < 8  # 14 s without it, about 2 on an idle machine
 
 
 def test_recall_is_back_when_the_server_is(powercontext_manager: BuildManager, powercontext_bytes: StartBytes) -> None:
@@ -128,7 +128,7 @@ def test_a_forked_child_has_a_guard_whose_lock_nobody_holds(powercontext_manager
             thread.join()
 
 
-# ---- the guard by itself, by a clock that the test turns
+# ---- the circuit breaker by itself, by a clock that the test turns
 
 
 class Clock:
@@ -142,10 +142,10 @@ class Clock:
 TIMEOUT = PowerContextTimeoutError("no complete reply within the limit", may_have_been_sent=True)
 
 
-def recall(guard: Guard, clock: Clock, error: BaseException | None = TIMEOUT, seconds: float = 2.0) -> bool:
+def recall(breaker: CircuitBreaker, clock: Clock, error: BaseException | None = TIMEOUT, seconds: float = 2.0) -> bool:
     """Let one recall end with ``error`` after ``seconds``. Return whether it was let through."""
     try:
-        attempt = guard.attempt()
+        attempt = breaker.attempt()
     except PowerContextTimeoutError:
         return False
     with contextlib.suppress(BaseException), attempt:
@@ -157,11 +157,11 @@ def recall(guard: Guard, clock: Clock, error: BaseException | None = TIMEOUT, se
 
 def test_the_intervals_between_probes_grow_from_one_second_to_thirty() -> None:
     clock = Clock()
-    guard = Guard(clock)
+    breaker = CircuitBreaker(clock)
     begun = []
     while clock.now < 300:
         at = clock.now
-        if recall(guard, clock):
+        if recall(breaker, clock):
             begun.append(at - 100)
         else:
             clock.now += 0.5
@@ -170,60 +170,60 @@ def test_the_intervals_between_probes_grow_from_one_second_to_thirty() -> None:
 
 def test_one_probe_is_let_through_at_a_time() -> None:
     clock = Clock()
-    guard = Guard(clock)
-    recall(guard, clock)
+    breaker = CircuitBreaker(clock)
+    recall(breaker, clock)
     clock.now += 1
-    with guard.attempt():
+    with breaker.attempt():
         for _ in range(4):
             clock.now += 1
             with pytest.raises(PowerContextTimeoutError):
-                guard.attempt()
+                breaker.attempt()
 
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), KeyboardInterrupt(), PowerContextCancelledError("cancelled before it was sent")])
 def test_a_probe_that_breaks_off_makes_room_for_the_next(error: BaseException) -> None:
     clock = Clock()
-    guard = Guard(clock)
-    recall(guard, clock)
+    breaker = CircuitBreaker(clock)
+    recall(breaker, clock)
     clock.now += 1
-    assert recall(guard, clock, error)
-    assert recall(guard, clock, None)
-    assert [recall(guard, clock, None) for _ in range(3)] == [True] * 3
+    assert recall(breaker, clock, error)
+    assert recall(breaker, clock, None)
+    assert [recall(breaker, clock, None) for _ in range(3)] == [True] * 3
 
 
 def test_a_probe_whose_thread_was_killed_makes_room_for_the_next_after_five_seconds() -> None:
     clock = Clock()
-    guard = Guard(clock)
-    recall(guard, clock)
+    breaker = CircuitBreaker(clock)
+    recall(breaker, clock)
     clock.now += 1
-    guard.attempt()  # and never entered, never left
-    assert not recall(guard, clock, None)
+    breaker.attempt()  # and never entered, never left
+    assert not recall(breaker, clock, None)
     clock.now += 5
-    assert recall(guard, clock, None)
+    assert recall(breaker, clock, None)
 
 
 def test_a_recall_that_began_before_the_last_good_answer_says_nothing_of_the_server() -> None:
     clock = Clock()
-    guard = Guard(clock)
-    early = guard.attempt()
+    breaker = CircuitBreaker(clock)
+    early = breaker.attempt()
     clock.now += 1.5
-    recall(guard, clock, None, seconds=0.1)
+    recall(breaker, clock, None, seconds=0.1)
     clock.now += 0.4
     with pytest.raises(PowerContextTimeoutError), early:
         raise TIMEOUT
-    assert recall(guard, clock, None)
+    assert recall(breaker, clock, None)
 
 
 def test_many_recalls_that_time_out_together_count_as_one() -> None:
     clock = Clock()
-    guard = Guard(clock)
-    attempts = [guard.attempt() for _ in range(6)]
+    breaker = CircuitBreaker(clock)
+    attempts = [breaker.attempt() for _ in range(6)]
     clock.now += 2
     for attempt in attempts:
         with pytest.raises(PowerContextTimeoutError), attempt:
             raise TIMEOUT
     clock.now += 1
-    assert recall(guard, clock, None)
+    assert recall(breaker, clock, None)
 
 
 def slow(error: PowerContextError) -> Any:
@@ -249,6 +249,6 @@ def quick(error: PowerContextError) -> Any:
 )
 def test_what_cost_time_in_vain_closes_and_what_did_not_does_not(error: PowerContextError, seconds: float, stays_open: bool) -> None:
     clock = Clock()
-    guard = Guard(clock)
-    recall(guard, clock, error, seconds)
-    assert recall(guard, clock, None) is stays_open
+    breaker = CircuitBreaker(clock)
+    recall(breaker, clock, error, seconds)
+    assert recall(breaker, clock, None) is stays_open

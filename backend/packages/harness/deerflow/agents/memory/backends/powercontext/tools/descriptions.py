@@ -1,6 +1,6 @@
 """The tools' words for the model: what each is for, when to call it and when not, and what to give it.
 
-A product decision each. All that a model reads before it calls anything is here; ``telling.py`` has what it reads afterwards.
+A product decision each. All that a model reads before it calls anything is here; ``wording.py`` has what it reads afterwards.
 The host checks a call against its schema first and refuses it without a reason, so the schemas demand little: what is wrong
 is said by us.
 """
