@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from ..errors import PowerContextConfigurationError
-from ..transport.endpoint import find_endpoint, server_url, url_fault
+from ..transport.endpoint import find_endpoint
 from ..transport.forking import in_forked_children
+from ..transport.urls import server_url, url_fault
 from .bindings_file import ADD_A_PERSON, parse, read_file
 from .identifiers import slip_in
 from .people import Entry, People

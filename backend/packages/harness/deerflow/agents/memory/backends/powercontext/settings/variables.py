@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, SecretStr, ValidationInfo, field_validator
 
-from ..transport.endpoint import Endpoint, is_loopback, server_url
+from ..transport.endpoint import Endpoint
+from ..transport.urls import is_loopback, server_url
 from .declaring import Seconds, ToolNames, Whole, setting
 from .identifiers import OWNER_ID_RULE, SCOPE_ID_RULE, TOKEN_RULE, is_owner_id, is_scope_id, is_token
 from .people import People
