@@ -7,44 +7,22 @@ first of them, ``remember``, and stays. ``POWERCONTEXT_DEERFLOW_TOOLS`` says whi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
 from .deadline import Deadline
 from .diagnostics import describe
-from .errors import PowerContextBusyError, PowerContextCancelledError, PowerContextConfigurationError, PowerContextError
+from .errors import PowerContextBusyError, PowerContextCancelledError, PowerContextConfigurationError
 from .sanitizing import result_without_host_tags, without_host_tags
 from .settings.loading import PowerContextSettings, load_settings
 from .settings.people import Binding
-from .tools import changing, wording
-from .tools.changing import NotChanged
-from .tools.correcting import Corrector
+from .tools import changing
 from .tools.descriptions import DESCRIPTIONS, SCHEMAS
-from .tools.finding import Finder, Found, NotLookedUp, as_result
-from .tools.forgetting import Forgetter
-from .tools.outcomes import NotSaved, Unknown
-from .tools.saving import Saver
+from .tools.offered import Payload, Tool, offered_tools
+from .tools.outcomes import Unknown
 from .tools.tool_calls import CALL_SECONDS, run
 
 logger = logging.getLogger(__name__)
-
-Payload = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    """One tool: what it does, and what the model is told of the outcome.
-
-    Attributes:
-        call: Does it, on a thread of ours.
-        refuse: Makes the outcome of a call that never began, of a reason and an error.
-        tell: Returns the result for the model, or the sentence why nothing was done.
-    """
-
-    call: Callable[[Binding, Payload, Deadline], Any]
-    refuse: Callable[[Any, PowerContextError], Any]
-    tell: Callable[[Any, Payload], dict[str, Any] | str]
 
 
 def install(registry: Any, config: Mapping[str, Any]) -> None:
@@ -74,43 +52,16 @@ def _contribution(settings: PowerContextSettings) -> Any:
         from deerflow_extension_api.plugins import ModelTool, PluginContribution
     except ImportError:
         return None
-    tools = _tools(settings)
     return PluginContribution(
         namespace="powercontext",
         title="PowerContext memory",
         description="Saves, looks up, corrects and forgets what the user asks for, in PowerContext.",
         enabled=True,
-        tools=tuple(ModelTool(name=name, description=DESCRIPTIONS[name], input_schema=SCHEMAS[name], handler=_handler(name, tools[name], settings)) for name in DESCRIPTIONS if name in settings.tools),
+        tools=tuple(ModelTool(name=name, description=DESCRIPTIONS[name], input_schema=SCHEMAS[name], handler=_handler(name, tool, settings)) for name, tool in offered_tools(settings).items()),
     )
 
 
-def _tools(settings: PowerContextSettings) -> dict[str, _Tool]:
-    saver, finder, corrector, forgetter = Saver(settings), Finder(settings), Corrector(settings), Forgetter(settings)
-    return {
-        "remember": _Tool(
-            lambda binding, given, deadline: saver.save(binding, given.get("kind"), given.get("text"), deadline=deadline),
-            NotSaved,
-            lambda outcome, given: wording.why_not_saved(outcome, given.get("text")) if isinstance(outcome, NotSaved) else wording.saved(outcome),
-        ),
-        "recall": _Tool(
-            lambda binding, given, deadline: finder.find(binding, given.get("query"), deadline=deadline),
-            NotLookedUp,
-            lambda outcome, given: as_result(outcome) if isinstance(outcome, Found) else wording.why_not_looked_up(outcome.reason),
-        ),
-        "correct": _Tool(
-            lambda binding, given, deadline: corrector.correct(binding, given.get("citation"), given.get("text"), deadline=deadline),
-            NotChanged,
-            lambda outcome, given: wording.why_not_changed("correct", outcome, given.get("text")) if isinstance(outcome, NotChanged) else wording.corrected(outcome),
-        ),
-        "forget": _Tool(
-            lambda binding, given, deadline: forgetter.forget(binding, given.get("citation"), deadline=deadline),
-            NotChanged,
-            lambda outcome, given: wording.why_not_changed("forget", outcome) if isinstance(outcome, NotChanged) else wording.forgotten(outcome),
-        ),
-    }
-
-
-def _handler(name: str, tool: _Tool, settings: PowerContextSettings) -> Any:
+def _handler(name: str, tool: Tool, settings: PowerContextSettings) -> Any:
     async def handle(payload: Payload, context: Any) -> dict[str, Any]:
         told: dict[str, Any] | str
         binding = settings.people.binding_of(getattr(getattr(context, "principal", None), "user_id", None))
@@ -129,7 +80,7 @@ def _handler(name: str, tool: _Tool, settings: PowerContextSettings) -> Any:
     return handle
 
 
-async def _call(name: str, tool: _Tool, binding: Binding, payload: Payload) -> Any:
+async def _call(name: str, tool: Tool, binding: Binding, payload: Payload) -> Any:
     """Return what came of a call, within ``CALL_SECONDS`` and on a thread of ours."""
     deadline = Deadline.after(CALL_SECONDS)
     try:
