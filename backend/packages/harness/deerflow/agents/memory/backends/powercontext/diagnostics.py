@@ -53,7 +53,7 @@ def concerns_one_person(error: Exception) -> bool:
 
 
 def describe(error: Exception, elapsed_seconds: float, binding: Binding | None = None) -> str:
-    """Return what may be logged of ``error``: its class, operation, reason or status, code and request id, and the time it took.
+    """Return what may be logged of ``error``. Its class, operation, reason or status, code and request id, and the time it took.
 
     Of several people's ``binding`` the number is told, where the error is about that person alone.
     """
@@ -69,7 +69,7 @@ def describe(error: Exception, elapsed_seconds: float, binding: Binding | None =
 
 
 def settings_warnings(settings: PowerContextSettings, bindings_file: str = "it") -> Iterator[str]:
-    """Yield what is allowed but will hardly be what the operator wants; ``bindings_file`` is what to call that file in a command."""
+    """Yield what is allowed but will hardly be what the operator wants. ``bindings_file`` is what to call that file in a command."""
     if settings.max_bytes < 1000:
         yield "POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default"
     if settings.bindings_are_open:
@@ -80,7 +80,7 @@ def settings_warnings(settings: PowerContextSettings, bindings_file: str = "it")
 
 
 def positions(bindings: Iterable[Binding]) -> str:
-    """Return the numbers of ``bindings``, which are in order, as a person writes them: ``bindings 1-3, 7``; of many, the first."""
+    """Return the numbers of ``bindings`` as a person writes them: ``bindings 1-3, 7``; of many, the first. ``bindings`` are in order."""
     numbers = [binding.position for binding in bindings]
     return f"{'binding' if len(numbers) == 1 else 'bindings'} {told(numbers)}"
 

@@ -1,4 +1,4 @@
-"""DeerFlow's memory contract on PowerContext: recall at the start of a conversation, and capture only where the operator wants it."""
+"""DeerFlow's memory contract on PowerContext. Recall at the start of a conversation, and capture only where the operator wants it."""
 
 from __future__ import annotations
 

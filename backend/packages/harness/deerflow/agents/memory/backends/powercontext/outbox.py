@@ -61,7 +61,7 @@ def _lines(status: Status) -> list[str]:
 
 
 def _config(path: Path | None) -> Mapping[str, Any]:
-    """Return DeerFlow's config.yaml; an empty one if none is named and none is here, as DeerFlow's folder may be named by variables alone."""
+    """Return DeerFlow's config.yaml; an empty one if none is named and none is here. DeerFlow's folder may be named by variables alone."""
     found = path or Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml"))
     return read_config(found) if path is not None or found.exists() else {}
 

@@ -17,7 +17,7 @@ _UNSEEN: Final = "\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u
 
 
 def _spelled(name: str) -> str:
-    """Return a pattern for ``name`` in ordinary or full-width letters; DeerFlow writes the second block with ``-`` and with ``_``."""
+    """Return a pattern for ``name`` in ordinary or full-width letters. DeerFlow writes the second block with ``-`` and with ``_``."""
     letters = ("[-_\u2010\u2011\uff0d\uff3f]" if letter == "-" else f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in name)
     return f"[{_UNSEEN}]*".join(letters)
 
@@ -35,7 +35,7 @@ def _tag() -> re.Pattern[str]:
 
 
 def without_host_tags(text: str) -> str:
-    """Return ``text`` with square brackets around each tag that would open or close one of the host's blocks; never longer, in bytes."""
+    """Return ``text`` with square brackets around each tag that would open or close one of the host's blocks. It never gets longer, in bytes."""
     if "<" not in text and "\uff1c" not in text and "\ufe64" not in text:
         return text
     return _tag().sub(_in_square_brackets, text)

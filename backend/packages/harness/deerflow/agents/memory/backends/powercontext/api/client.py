@@ -56,7 +56,7 @@ class PowerContextClient(ListOperations):
         self._transport.close()
 
     def prepare_context(self, binding: Binding, query: str, *, deadline: Deadline) -> str:
-        """Return the text the server prepared for ``query``, with citations and within ``max_bytes``, unchanged; ``""`` if it has none.
+        """Return the text the server prepared for ``query``, unchanged; ``""`` if it has none. It has citations and keeps within ``max_bytes``.
 
         Args:
             binding: Whose memory.
@@ -104,7 +104,7 @@ class PowerContextClient(ListOperations):
         return SearchReply.parse(*success(request, self._transport.exchange(request, deadline))).hits
 
     def search_atomic_memory(self, binding: Binding, query: str, *, every_word_of: str | None = None, deadline: Deadline) -> Sequence[Hit]:
-        """Return up to ``MAX_HITS`` active memories that have any word of ``query``, by the server's text index, the best first.
+        """Return up to ``MAX_HITS`` active memories that have any word of ``query``, best first by the server's index.
 
         With ``every_word_of``, a kind: up to ``MAX_MATCHES`` of this kind that have every word; of two words or fewer the server lets one be
         enough. ``query`` has at most ``MAX_QUERY_CHARACTERS``. Servers before 1.3 answer 404 or 405 without an error code.
@@ -151,7 +151,7 @@ class PowerContextClient(ListOperations):
         return memory
 
     def replace_artifact(self, binding: Binding, reference: ArtifactReference, kind: str, text: str, *, deadline: Deadline) -> MemoryRevision:
-        """Make ``text`` the next revision of a memory, if ``reference`` is still the present one, on a connection of its own (1.3 and later).
+        """Make ``text`` the next revision of a memory, if ``reference`` is still the present one (1.3 and later). It goes on a connection of its own.
 
         The server does it to a forgotten memory, too, and leaves that forgotten.
         """
@@ -186,7 +186,7 @@ class PowerContextClient(ListOperations):
         return entry
 
     def revise_memory_entry(self, binding: Binding, citation: EntryCitation, kind: str, text: str, *, deadline: Deadline) -> MemoryEntry:
-        """Change an entry, if nothing was written to its Memory since ``citation``, on a connection of its own (before 1.3)."""
+        """Change an entry, if nothing was written to its Memory since ``citation`` (servers before 1.3). It goes on a connection of its own."""
         payload = {"scope_id": binding.scope_id.get_secret_value(), "citation": citation.model_dump(), "kind": kind, "text": text}
         request = post("revise_memory_entry", "/v1/memory/entries/revise", binding, payload, writes=True)
         entry = EntryReply.parse(*success(request, self._transport.exchange(request, deadline))).entry
@@ -194,7 +194,7 @@ class PowerContextClient(ListOperations):
         return entry
 
     def retire_memory_entry(self, binding: Binding, citation: EntryCitation, *, deadline: Deadline) -> MemoryEntry:
-        """Take an entry out of use, if nothing was written to its Memory since ``citation``, on a connection of its own (before 1.3)."""
+        """Take an entry out of use, if nothing was written to its Memory since ``citation`` (servers before 1.3). It goes on a connection of its own."""
         payload = {"scope_id": binding.scope_id.get_secret_value(), "citation": citation.model_dump()}
         request = post("retire_memory_entry", "/v1/memory/entries/retire", binding, payload, writes=True)
         entry = EntryReply.parse(*success(request, self._transport.exchange(request, deadline))).entry

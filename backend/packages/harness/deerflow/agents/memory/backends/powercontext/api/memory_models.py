@@ -1,4 +1,4 @@
-"""What we read of memories beside their saving: one of them, to forget or correct it, and those that a search of 1.3 and later finds."""
+"""What we read of memories beside their saving. That is one of them, to forget or correct it, and those that a search of 1.3 and later finds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LifecycleReply(Response):
 
 
 class MemoryRevision(Response):
-    """One revision of an atomic memory: ``GET …/{artifact_id}/revisions/{revision}`` and the answer to ``PUT …/{artifact_id}``."""
+    """One revision of an atomic memory. ``GET …/{artifact_id}/revisions/{revision}`` and the answer to ``PUT …/{artifact_id}``."""
 
     scope_id: str = Field(repr=False)
     artifact: ArtifactReference
@@ -68,7 +68,7 @@ class ManifestEntry(Response):
 
 
 class MemoryManifest(Response):
-    """``GET …/artifacts/memory/memory`` before 1.3: the Memory's present revision, and which version of each entry is in it."""
+    """The Memory's present revision, and which version of each entry is in it. ``GET …/artifacts/memory/memory`` before 1.3."""
 
     memory_ref: ArtifactReference
     entries: list[ManifestEntry]

@@ -118,7 +118,7 @@ class Capabilities(Response):
 
 
 class Stats(Response):
-    """``POST /v1/stats`` of one Scope: how many of its sources have been looked through for memories, how many not yet, and its active memories."""
+    """``POST /v1/stats`` of one Scope. How many of its sources have been looked through for memories, how many not yet, and its active memories."""
 
     sources_processed: int = Field(ge=0)
     sources_pending: int = Field(ge=0)

@@ -1,1 +1,1 @@
-"""Capture of conversations, off unless the operator switches it on: what may leave, a durable outbox, delivery (RFC section 7)."""
+"""Capture of conversations (RFC section 7), off unless the operator switches it on. What may leave, a durable outbox, delivery."""

@@ -30,7 +30,7 @@ _END: Final = r"(?=[\s\"'`,;.!?。，；！？）)]|$)"
 
 
 def _assigned() -> str:
-    """Return the pattern of a named value: anything after ``=`` or ``:``, after "is" what is no plain word about passwords."""
+    """Return the pattern of a named value. After ``=`` or ``:`` that is anything, after "is" what is no plain word about passwords."""
     value = r"(?P<quote>[\"'`]?)(?!" + _HARMLESS + _END + r")(?![\u3040-\u9fff\uac00-\ud7af])[^\s\"'`()\[\]{}<>$,;，。；]{4,}(?![(\[])"
     whose = r"(?:[ \t]+(?:of|for|to|on|at|in|from|von|für|de)(?:[ \t]+[\w.@/-]{1,40}){1,5}?)?"  # "the password of the scanner is …"
     return rf"(?:{_NAMES})[\"'`]?{whose}[ \t]*(?:[:=：]+[ \t]*|(?:is|are|was|lautet|ist|est|es|это|是|为|為|は|を)[ \t]*[:：]?[ \t]*){value}"

@@ -1,4 +1,4 @@
-"""From the outbox to the server: in order within a thread, the same bytes until the server has them, and nothing for strangers."""
+"""From the outbox to the server. In order within a thread, the same bytes until the server has them, and nothing for strangers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Delivery:
             self._worker.wake()
 
     def flush(self, deadline: Deadline) -> bool:
-        """Try everything that waits once, without waiting for a server that fails, and return whether all that can go is sent."""
+        """Try everything that waits once, and return whether all that can go is sent. It does not wait for a server that fails."""
         flush = self._flush = _Flush(deadline)
         if not self._closed and self._worker.wake():
             flush.done.wait(deadline.left())
@@ -152,7 +152,7 @@ class Delivery:
         return list(waits.values())
 
     def _binding_of(self, entry: Entry, destinations: dict[int, bytes]) -> Binding | None:
-        """Return the binding of the person ``entry`` is of, if there is one and it leads to the Scope it was heard for."""
+        """Return the binding of the person ``entry`` is of, if it still leads to the Scope it was heard for."""
         binding = self._people.binding_of(entry.user_id)
         if binding is None:
             self._log.held()

@@ -114,14 +114,14 @@ def sources(said: Said, origin: Origin) -> Iterator[Evidence]:
 
 
 def estimated_tokens(text: str) -> float:
-    """Return the tokens of ``text`` as PowerContext estimates them: of its JSON, four ASCII characters are one, any other is one."""
+    """Return the tokens of ``text`` as PowerContext estimates them. Of its JSON, four ASCII characters are one, any other is one."""
     escaped = json.dumps(text, ensure_ascii=False)
     ascii_characters = len(escaped.encode("ascii", "ignore"))
     return ascii_characters / 4 + len(escaped) - ascii_characters
 
 
 def parts(text: str, limit: int = MAX_PART_TOKENS) -> list[str]:
-    """Return ``text`` in parts of at most ``limit`` estimated tokens, cut at paragraphs where that goes; only white space is lost."""
+    """Return ``text`` in parts of at most ``limit`` estimated tokens. They are cut at paragraphs where that goes; only white space is lost."""
     cut: list[str] = []
     rest = text.strip()
     while estimated_tokens(rest) > limit:

@@ -27,7 +27,7 @@ def details_of(message: Any) -> Mapping[Any, Any]:
 
 
 def identity_of(message: Any) -> str:
-    """Return the id that ``message`` came with, or ``""``: where the host puts a reminder before a message, it gives it a new id."""
+    """Return the id that ``message`` came with, or ``""``. Where the host puts a reminder before a message, it gives it a new id."""
     name = getattr(message, "id", None)
     if not isinstance(name, str):
         return ""
@@ -44,7 +44,7 @@ def is_from_host(message: Any) -> bool:
 
 
 def is_reply_to_a_question(details: Any) -> bool:
-    """Tell whether a hidden message's ``additional_kwargs`` say that it is the user's reply to a question of the model's."""
+    """Tell by a hidden message's ``additional_kwargs`` whether it is the user's reply to a question of the model's."""
     reply = details.get("human_input_response") if isinstance(details, Mapping) else None
     if not isinstance(reply, Mapping) or reply.get("version") != 1 or reply.get("kind") != "human_input_response":
         return False
@@ -63,7 +63,7 @@ def called_tools(message: Any) -> list[str]:
 
 
 def text_of(message: Any) -> str:
-    """Return the text in the content of ``message``: of a list, its strings and blocks of type ``text``, and nothing of other blocks."""
+    """Return the text in the content of ``message``. Of a list, that is its strings and blocks of type ``text``, and nothing of other blocks."""
     content = getattr(message, "content", None)
     if isinstance(content, str):
         return content
@@ -104,12 +104,12 @@ def recalled_lines(message: Any) -> set[str]:
 
 
 def _clean(text: str) -> str:
-    """Return ``text`` without control characters and half characters, which not every store keeps, and without outer white space."""
+    """Return ``text`` without outer white space, and without control and half characters. Not every store keeps those."""
     return _UNWANTED.sub(lambda sign: "\ufffd" if sign[0] >= "\ud800" else "\n" if sign[0] == "\r" else "", text.replace("\r\n", "\n")).strip()
 
 
 def _without_blocks(text: str) -> str:
-    """Return ``text`` without the host's blocks, each from its first opening to its last closing; nothing if one is not closed."""
+    """Return ``text`` without the host's blocks; nothing if one is not closed. A block goes from its first opening to its last closing."""
     for tag in _BLOCKS if "<" in text else ():
         opening = re.search(rf"<{tag}(?:\s[^>]*)?>", text, re.IGNORECASE)
         if opening is None:

@@ -1,4 +1,4 @@
-"""From the host's calls to the outbox, on a thread of our own: the host waits for it a moment, and never for the disk."""
+"""From the host's calls to the outbox, on a thread of our own. The host waits for it a moment, and never for the disk."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ FILE_NAME: Final = "powercontext/delivery.lock"
 
 
 class _Held:
-    """The files that this process holds: the system's locks belong to the process and do not keep its own threads apart."""
+    """The files that this process holds. The system's locks belong to the process and do not keep its own threads apart."""
 
     def __init__(self) -> None:
         self._start()

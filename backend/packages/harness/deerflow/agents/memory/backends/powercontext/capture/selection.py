@@ -28,7 +28,7 @@ MAX_CHARACTERS: Final = 200_000
 """The longest message that is captured: PowerContext takes no longer source (1.4.1 and 1.2.0), and nobody types one."""
 
 MAX_TURNS: Final = 10
-"""How many turns are looked at, from the end: a conversation is handed over whole every time, and looking takes the host's processor."""
+"""How many turns are looked at, from the end. A conversation is handed over whole every time, and looking takes the host's processor."""
 
 Role = Literal["user", "assistant"]
 Reason = Literal["blank", "credential", "explicit", "mode", "recalled", "too_long", "trivial"]

@@ -37,7 +37,7 @@ variables: """
 
 
 def diagnose(config: Mapping[str, Any], config_folder: Path) -> Iterator[Finding]:
-    """Yield all findings, in the order in which they are best corrected; ``config_folder`` is where ``config`` is from."""
+    """Yield all findings, in the order in which they are best corrected. ``config_folder`` is where ``config`` is from."""
     settings, findings = check_environment()
     yield from findings
     yield from check_config(config, settings.tools if settings else ())

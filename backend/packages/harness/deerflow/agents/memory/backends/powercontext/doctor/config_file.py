@@ -1,4 +1,4 @@
-"""DeerFlow's config.yaml as DeerFlow reads it: variables resolved, strings taken for booleans as its models take them."""
+"""DeerFlow's config.yaml as DeerFlow reads it. Variables are resolved, strings taken for booleans as its models take them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read_config(path: Path, *, by_variable: bool = False) -> Mapping[str, Any]:
 
 
 def repeated_sections(path: Path) -> list[str]:
-    """Return what is wrong with the sections that are there twice, of those that count here: YAML takes the last and says nothing."""
+    """Return what is wrong with the sections that are there twice, of those that count here. YAML takes the last and says nothing."""
     lines: dict[str, list[int]] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if found := re.match(r"(memory|plugins|database)\s*:", line):

@@ -130,7 +130,7 @@ def _read_by_bash(file: Path) -> tuple[int | None, str, str]:
 
 
 def _line(file: Path, complaints: str) -> str:
-    """Return at which line of ``file`` bash stopped: that of its last words or that of the trace, whichever it came to later.
+    """Return at which line of ``file`` bash stopped. That of its last words or that of the trace, whichever it came to later.
 
     What there is besides may quote the file.
     """

@@ -45,7 +45,7 @@ def _list_memories(client: PowerContextClient, binding: Binding, deadline: Deadl
 
 
 def _times(client: PowerContextClient, binding: Binding, count: int, deadline: Deadline) -> dict[tuple[str, int], str]:
-    """Return when revisions were written, as far as the server tells: 1.2.0 does not, and a slow one may not in time."""
+    """Return when revisions were written, as far as the server tells. Version 1.2.0 does not, and a slow one may not in time."""
     times: dict[tuple[str, int], str] = {}
     cursor: str | None = None
     try:

@@ -147,7 +147,7 @@ class FactStore:
         raise kind_of_error(why_not_changed("correct", outcome))
 
     def _document_with(self, binding: Binding, *known: dict[str, Any]) -> dict[str, Any]:
-        """Return the document after a change that is confirmed: a list that cannot be read must not make it a failure."""
+        """Return the document after a change that is confirmed. A list that cannot be read must not make it a failure."""
         try:
             return self.document(binding)
         except ManagerError:

@@ -100,7 +100,7 @@ def value_of(term: str, request: Request) -> float:
 
 @cache
 def everyday_stems(language: Language | None) -> frozenset[str]:
-    """Return the stems of a language's everyday words, ``None`` for English; an English everyday word is one in every language."""
+    """Return the stems of a language's everyday words; ``None`` is English. An English everyday word is one in every language."""
     english = frozenset(map(stem, EVERYDAY_WORDS | TASK_VERBS))
     return english if language is None else english | {stem(word, language) for word in language.request_words}
 

@@ -1,4 +1,4 @@
-"""The circuit breaker before recall: while the server is stuck, one caller now and then waits for it, and finds out; nobody else.
+"""The circuit breaker before recall. While the server is stuck, one caller now and then waits for it, and finds out; nobody else.
 
 A recall that times out holds a thread of the host's small pool for the whole limit: forty of them held six threads for
 14 s. So after one, the next ones are refused at once, for everybody, but for one probe at a time.

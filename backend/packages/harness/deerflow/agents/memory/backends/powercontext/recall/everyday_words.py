@@ -1,4 +1,4 @@
-"""Words that name a form of work or a thing that every project has, and not a subject: one of them shared says little, two say enough.
+"""Words that name a form of work or a thing that every project has, and not a subject. One of them shared says little, two say enough.
 
 What belongs in here: words that many people's requests have, whatever they are about ("report", "server", "customer",
 "schedule"). What does not: what only some requests are about ("refund", "vineyard", "Kafka"). English in any form, for it is

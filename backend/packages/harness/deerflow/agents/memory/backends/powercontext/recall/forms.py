@@ -19,7 +19,7 @@ _UMLAUTS = str.maketrans("aou", "äöü")
 
 
 def language_of(word: str, latin: Language | None) -> Language | None:
-    """Return the language of ``word`` by its script; ``latin`` is that of words in Latin letters, ``None`` for English."""
+    """Return the language of ``word`` by its script. ``latin`` is that of words in Latin letters, ``None`` for English."""
     first = word[0]
     if "Ѐ" <= first <= "ӿ":
         return RUSSIAN

@@ -1,4 +1,4 @@
-"""What recall knows of languages beside English and Chinese: their function words, how a request is put in them, and endings.
+"""What recall knows of languages beside English and Chinese. Their function words, how a request is put in them, and endings.
 
 A language's function words say nothing of a subject. Its request words are the verbs and forms of work of requests ("write",
 "explain", "list"), and the words memories are put in ("the user prefers"): they count half. Endings are those of nouns above

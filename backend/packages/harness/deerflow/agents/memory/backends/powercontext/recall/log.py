@@ -70,7 +70,7 @@ class RecallLog:
             logger.info("A signed-in user whom %s does not name asked for memory, and nobody it names has so far. If this user is to have memory, the id there is wrong.", self._named_in)
 
     def query_seen(self, query: object) -> None:
-        """Note whether the host forwards the request: an INFO, once, if its first recall comes without, or with anything but text."""
+        """Note whether the host forwards the request. An INFO, once, if its first recall comes without, or with anything but text."""
         if self._asked_about_query:
             return
         self._asked_about_query = True

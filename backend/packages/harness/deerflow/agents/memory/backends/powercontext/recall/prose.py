@@ -1,4 +1,4 @@
-"""What a person wrote in a request, sentence by sentence: without the code, logs, URLs and paths that were pasted into it."""
+"""What a person wrote in a request, sentence by sentence. It leaves out the code, logs, URLs and paths that were pasted into it."""
 
 from __future__ import annotations
 

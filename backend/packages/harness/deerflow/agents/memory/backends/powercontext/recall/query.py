@@ -43,7 +43,7 @@ def focused_query(text: str) -> str:
 
 
 def focused_query_of(request: Request) -> str:
-    """Return up to ``MAX_WORDS`` words of ``request``, those of the questions first, the last question's before the earlier ones'."""
+    """Return up to ``MAX_WORDS`` words of ``request``. Those of the questions come first, the last question's before the earlier ones'."""
     sentences = [sentence for sentence, _ in request.sentences]
     asking = [position for position, (_, asks) in enumerate(request.sentences) if asks][::-1]
     others = sorted(set(range(len(sentences))).difference(asking))
@@ -82,7 +82,7 @@ class _Query:
                 self._add(word, count)
 
     def add_variants(self) -> None:
-        """Fill the free places with other forms of the words, if that cannot raise the number of hits the server wants."""
+        """Fill the free places with other forms of the words. Only if that cannot raise the number of hits the server wants."""
         if self._count >= 3:
             for variant in [other_number(word) for word in self.words if self._latin is None]:
                 if self._count < MAX_WORDS and variant and variant not in self._seen:
@@ -95,7 +95,7 @@ class _Query:
 
 
 def two_best_words(request: Request) -> str:
-    """Return the word or two of ``request`` that say most, everyday words aside: the server wants a single hit of them."""
+    """Return the word or two of ``request`` that say most, everyday words aside. The server wants a single hit of them."""
     words = dict.fromkeys(found for sentence, _ in request.sentences for found in content_words(sentence, request.latin))
     chosen: list[str] = []
     places = 2

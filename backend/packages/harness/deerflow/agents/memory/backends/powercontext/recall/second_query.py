@@ -43,7 +43,7 @@ def query_for(chosen: Sequence[int], texts: Sequence[str]) -> str:
 
 
 def stricter(query: str, hits: int) -> str:
-    """Return ``query`` with so many blanks that the server wants ``hits`` of its words, or all of them if they are fewer."""
+    """Return ``query`` with so many blanks that the server wants ``hits`` of its words, or all if they are fewer."""
     words = query.split()
     return _with_blanks(words, _blanks_for(min(hits, len(words)), len(words)))
 
@@ -71,7 +71,7 @@ def _part(words: Sequence[str]) -> tuple[list[str], int, int]:
 
 
 class _Commonness:
-    """How many of the found memories have a word, of a Chinese run its pairs on the average; everyday words and numbers come last."""
+    """How many of the found memories have a word, of a Chinese run its pairs on the average. Everyday words and numbers come last."""
 
     def __init__(self, words: Sequence[Sequence[str]]) -> None:
         self._words = [set(some) for some in words]

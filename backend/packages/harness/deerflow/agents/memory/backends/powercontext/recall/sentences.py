@@ -1,4 +1,4 @@
-"""The sentences of a request: which of them ask, what of them only says how the work is to be done, and their content words."""
+"""The sentences of a request. Which of them ask, what of them only says how the work is to be done, and their content words."""
 
 from __future__ import annotations
 

@@ -43,12 +43,12 @@ def is_scope_id(text: str) -> bool:
 
 
 def is_token(text: str) -> bool:
-    """Tell whether ``text`` can be a bearer token: printable ASCII, neither in quotes nor a variable that was not filled in."""
+    """Tell whether ``text`` can be a bearer token. That is printable ASCII, neither in quotes nor a variable that was not filled in."""
     return _TOKEN.fullmatch(text) is not None and _UNFILLED.fullmatch(text) is None
 
 
 def slip_in(text: str) -> str:
-    """Return what is wrong with ``text``, an id, a token or a URL that broke its rule, where that is a known slip; else ``""``. Quotes nothing."""
+    """Return what is wrong with ``text``, which broke its rule, where that is a known slip; else ``""``. ``text`` is an id, a token or a URL, and is not quoted."""
     if not text or text.isspace():
         return "is empty"
     if text[0] in _QUOTES or text[-1] in _QUOTES:
@@ -74,7 +74,7 @@ def has_the_shape_of_deerflows_ids(text: str) -> bool:
 
 
 def _can_be_an_id(text: str, *, forbidden: str) -> bool:
-    """Tell whether ``text`` is not empty and has no white space, control, invisible or unassigned sign, quote, or ``forbidden`` one."""
+    """Tell whether ``text`` is not empty and has none of the signs that nobody means. Those are white space, control, invisible and unassigned signs, quotes, and ``forbidden`` ones."""
     if _PLAIN.fullmatch(text):  # nearly all, and ten thousand of them at a start
         return True
     refused = _QUOTES + forbidden

@@ -12,7 +12,7 @@ ReadPolicy = Literal["fail_open", "fail_closed"]
 
 
 def parse_backend_config(backend_config: object) -> ReadPolicy:
-    """Return the read policy of ``memory.backend_config``; ``storage_path`` and ``should_keep_hidden_message`` come from the host.
+    """Return the read policy of ``memory.backend_config``. ``storage_path`` and ``should_keep_hidden_message`` come from the host.
 
     Raises:
         PowerContextConfigurationError: Anything else is in it; the message names the variable to set instead, and no

@@ -1,4 +1,4 @@
-"""Changing one memory: read, write on the condition that it still stands so, and settle what is not known by reading again.
+"""Changing one memory. Read, write on the condition that it still stands so, and settle what is not known by reading again.
 
 A change that the server refused because the memory was changed meanwhile has not happened. One whose reply was lost is
 looked for; once the memory stands otherwise than the write demanded, that write can never come true.
@@ -118,7 +118,7 @@ class Change(ABC):
 
     @abstractmethod
     def may_yet_happen(self, before: Standing, after: Standing) -> bool:
-        """Tell whether a write that demanded ``before`` can still come true, now that the memory stands like ``after``."""
+        """Tell whether a write that demanded ``before`` can still come true, now that the memory is ``after``."""
 
     def run(self) -> Outcome:
         """Return what came of it."""
@@ -141,7 +141,7 @@ class Change(ABC):
         return NotChanged("contended")
 
     def _look(self, memory: Memory, meant: Standing | None) -> tuple[Outcome | None, Standing | None]:
-        """Return how the memory stands, with the outcome if that settles it; ``meant`` is how it stood at the first look."""
+        """Return how the memory stands, with the outcome if that settles it. ``meant`` is how it stood at the first look."""
         step = self._step()
         standing = _read(memory, step)
         if standing is None:

@@ -20,7 +20,7 @@ class Corrector:
         self._step_seconds = min(settings.remember_timeout_seconds, MAX_STEP_SECONDS)
 
     def correct(self, binding: Binding, citation: object, text: object, *, kind: str | None = None, deadline: Deadline | None = None) -> Outcome:
-        """Give the memory that is cited a new text, if it still says what the citation meant, and return what became of it.
+        """Give the cited memory a new text, if it still says what the citation meant, and return what became of it.
 
         Args:
             binding: Whose memory.

@@ -44,7 +44,7 @@ _Answer = TypeVar("_Answer")
 
 
 def find(client: PowerContextClient, binding: Binding, kind: str, text: str, *, deadline: Deadline, patient: bool = False) -> Hit | None:
-    """Return the active memory with exactly this text and, where the server tells it, this kind; ``None`` if there is none.
+    """Return the active memory with exactly this text and, where the server tells it, kind; ``None`` without one.
 
     A question that fails is asked again, after a short pause, as long as there is time: without an answer a text may be
     stored twice, or a save be left unknown.
@@ -148,7 +148,7 @@ class _LookUp:
 
 
 def _does_not_know_the_question(error: PowerContextStatusError) -> bool:
-    """Tell whether this is a server before 1.3 (404, 405), which stores no text twice, or one that does not know a field (422)."""
+    """Tell whether this is a server before 1.3, which stores no text twice (404, 405). Or one that does not know a field (422)."""
     return error.status_code in (404, 405) or error.code in ("invalid_request", "invalid_access_request")
 
 

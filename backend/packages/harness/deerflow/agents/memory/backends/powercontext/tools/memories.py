@@ -88,7 +88,7 @@ class AtomicMemory:
         return Standing(after.artifact, standing.kind, standing.text, "forgotten", after.state_version)
 
     def correct(self, standing: Standing, kind: str, text: str, deadline: Deadline) -> Standing:
-        """Write the next revision, and look whether the memory was forgotten just before: the server takes it all the same."""
+        """Write the next revision, and look whether the memory was forgotten just before. The server takes it all the same."""
         after = self.client.replace_artifact(self.binding, _reference(standing), kind, text, deadline=deadline)
         try:
             state = self.client.get_atomic_memory_state(self.binding, self.cited.artifact_id, deadline=deadline)

@@ -26,7 +26,7 @@ CALL_SECONDS: Final = 28.0
 """What a tool's whole call may take, counted from the call; DeerFlow gives up at 30."""
 
 MAX_THREADS: Final = 8
-"""A process's calls of our tools that run at a time; half of the client's connections, the other half stays with recall."""
+"""A process's calls of our tools that run at a time. It is half of the client's connections; the other half stays with recall."""
 
 IDLE_SECONDS: Final = 10.0
 """A thread with nothing to do ends after this."""
@@ -73,7 +73,7 @@ async def run(work: Callable[[], Any], *, deadline: Deadline, abandoned: Callabl
 
 
 def cancel_calls() -> None:
-    """Let no call begin a new step: those that wait for a thread are never sent, those under way end with their step."""
+    """Let no call begin a new step. Those that wait for a thread are never sent, those under way end with their step."""
     _threads.cancel()
 
 
@@ -143,7 +143,7 @@ class _Threads:
         self._count = self._idle = 0
 
     def add(self, call: _Call) -> None:
-        """Queue ``call``, and start a thread for it if there may be one more; ``PowerContextBusyError`` if there can be none."""
+        """Queue ``call``, and start a thread for it if there may be one more. ``PowerContextBusyError`` if there can be none."""
         with self._lock:
             self._queued.append(call)
             if len(self._queued) > self._idle and self._count < MAX_THREADS:

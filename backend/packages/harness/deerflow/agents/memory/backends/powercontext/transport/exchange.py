@@ -164,7 +164,7 @@ class Transport:
 
 
 class _RequestBody:
-    """The body to send, and what httpcore's asking for it means: there is a connection, and the server may get the request.
+    """The body to send, and what httpcore's asking for it means. There is a connection then, and the server may get the request.
 
     Attributes:
         taken: Whether httpcore asked for it. Until then the server has no request it could act on.

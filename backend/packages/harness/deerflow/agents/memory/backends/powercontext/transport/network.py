@@ -54,7 +54,7 @@ class StaleConnectionError(httpcore.ReadError):
 
 
 class DeadlineStream(httpcore.NetworkStream):
-    """A connected socket whose operations end at the deadline given as ``timeout``, and which counts what a reply is made of.
+    """A connected socket whose operations end at the deadline given as ``timeout``. It counts what a reply is made of.
 
     Attributes:
         head_bytes: The length of the reply's head, 0 until its end was read.

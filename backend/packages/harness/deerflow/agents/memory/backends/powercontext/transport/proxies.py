@@ -29,7 +29,7 @@ def proxy_to(url: httpx.URL) -> httpx.Proxy | None:
 
 
 def _bypasses(url: httpx.URL, no_proxy: str) -> bool:
-    """Tell whether ``no_proxy`` lists the server: what Python's own clients understand, and ``*`` and URLs as httpx does.
+    """Tell whether ``no_proxy`` lists the server. It takes what Python's own clients understand, and ``*`` and URLs as httpx does.
 
     An entry that is no address concerns other requests.
     """
