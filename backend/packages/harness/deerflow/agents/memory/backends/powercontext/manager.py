@@ -210,7 +210,10 @@ class PowerContextMemoryManager(MemoryManager):
         try:
             findings, _ = check_everybody(self._client, bindings, Deadline.after(limit), each_seconds=limit)
             problems = [finding.detail.rstrip(".") for finding in findings if finding.status == "failed"]
-            problems += [problem for problem in (sign_in_problem(), None if self.mode == "tool" or host_forwards_query() else NO_QUERY) if problem]
+            if problem := sign_in_problem():
+                problems.append(problem)
+            if self.mode != "tool" and not host_forwards_query():
+                problems.append(NO_QUERY)
         except Exception as error:  # noqa: BLE001 - the host's boundary
             problems = [describe(error, time.monotonic() - started)]
         if problems:

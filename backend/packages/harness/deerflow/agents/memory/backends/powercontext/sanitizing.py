@@ -18,8 +18,9 @@ _UNSEEN: Final = "\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u
 
 def _spelled(name: str) -> str:
     """Return a pattern for ``name`` in ordinary or full-width letters. DeerFlow writes the second block with ``-`` and with ``_``."""
-    letters = ("[-_\u2010\u2011\uff0d\uff3f]" if letter == "-" else f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in name)
-    return f"[{_UNSEEN}]*".join(letters)
+    letters = {letter: f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in name}
+    letters["-"] = "[-_\u2010\u2011\uff0d\uff3f]"
+    return f"[{_UNSEEN}]*".join(letters[letter] for letter in name)
 
 
 @cache

@@ -40,6 +40,8 @@ class ListOperations:
 
     def list_atomic_memories(self, binding: Binding, kind: str, cursor: str | None, *, deadline: Deadline) -> MemoryPage:
         """Return a page of the active memories of ``kind``, in the order of their ids; ``cursor`` is the page before's. Since 1.3."""
-        payload = {"scope_id": binding.scope_id.get_secret_value(), "kind": kind, "limit": MAX_PAGE} | ({"cursor": cursor} if cursor else {})
+        payload = {"scope_id": binding.scope_id.get_secret_value(), "kind": kind, "limit": MAX_PAGE}
+        if cursor:
+            payload["cursor"] = cursor
         request = post("list_atomic_memories", "/v1/atomic-memory/list", binding, payload, max_response_bytes=MAX_LIST_RESPONSE_BYTES)
         return MemoryPage.parse(*success(request, self._transport.exchange(request, deadline)))

@@ -114,7 +114,9 @@ class Capabilities(Response):
     @field_validator("search_modes", mode="before")
     @classmethod
     def _leave_out_unknown_modes(cls, value: object) -> object:
-        return [mode for mode in value if mode in ("auto", "fts", "vector", "hybrid")] if isinstance(value, list) else value
+        if not isinstance(value, list):
+            return value
+        return [mode for mode in value if mode in ("auto", "fts", "vector", "hybrid")]
 
 
 class Stats(Response):

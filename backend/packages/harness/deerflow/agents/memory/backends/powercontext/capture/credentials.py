@@ -73,7 +73,8 @@ def has_credential(text: str) -> bool:
     The text is searched in windows that overlap by more than a credential is long, because Python's ``re`` gives no
     other thread a turn while it searches.
     """
-    return any(_has_credential(text[start : start + _WINDOW]) for start in range(0, max(1, len(text) - _OVERLAP), _WINDOW - _OVERLAP))
+    starts = range(0, max(1, len(text) - _OVERLAP), _WINDOW - _OVERLAP)
+    return any(_has_credential(text[start : start + _WINDOW]) for start in starts)
 
 
 def _has_credential(text: str) -> bool:
@@ -90,7 +91,7 @@ def looks_random(token: str) -> bool:
     All of lower case, upper case and digits, at least 4.3 bits a character, and none of the runs that words, numbers
     and paths have. Digests in hexadecimal, which any talk about code is full of, are none.
     """
-    if not (any(sign.islower() for sign in token) and any(sign.isupper() for sign in token) and any(sign.isdigit() for sign in token)):
+    if not all(any(map(kind, token)) for kind in (str.islower, str.isupper, str.isdigit)):
         return False
     counts = Counter(token)
     bits = -sum(count / len(token) * math.log2(count / len(token)) for count in counts.values())

@@ -134,8 +134,8 @@ class Delivery:
             binding = self._binding_of(entry, destinations)
             if binding is None or entry.thread_key in waits:
                 continue
-            wait = 0.0 if flush else max(self._backoff.wait_of(("person", binding.position)), self._backoff.wait_of(entry.thread_key))
-            if wait:
+            wait = max(map(self._backoff.wait_of, (("person", binding.position), entry.thread_key)))
+            if wait and not flush:
                 waits[entry.thread_key] = wait
                 continue
             verdict = self._send(entry, binding, flush)

@@ -49,7 +49,9 @@ def is_reply_to_a_question(details: Any) -> bool:
     if not isinstance(reply, Mapping) or reply.get("version") != 1 or reply.get("kind") != "human_input_response":
         return False
     needed = ("source", "request_id", "value") + (("option_id",) if reply.get("response_kind") == "option" else ())
-    return reply.get("response_kind") in ("text", "option") and all(isinstance(reply.get(name), str) and reply[name].strip() for name in needed)
+    if reply.get("response_kind") not in ("text", "option"):
+        return False
+    return all(isinstance(reply.get(name), str) and reply[name].strip() for name in needed)
 
 
 def called_tools(message: Any) -> list[str]:
@@ -58,8 +60,14 @@ def called_tools(message: Any) -> list[str]:
     calls = [*(getattr(message, "tool_calls", None) or ()), *(getattr(message, "invalid_tool_calls", None) or ()), *(details.get("tool_calls") or ())]
     if details.get("function_call"):
         calls.append(details["function_call"])
-    named = [call.get("function") if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping) else call for call in calls]
-    return [str(call.get("name") or "?") if isinstance(call, Mapping) else "?" for call in named]
+    return [_name_of_call(call) for call in calls]
+
+
+def _name_of_call(call: Any) -> str:
+    if not isinstance(call, Mapping):
+        return "?"
+    function = call.get("function")
+    return str((function if isinstance(function, Mapping) else call).get("name") or "?")
 
 
 def text_of(message: Any) -> str:
@@ -67,9 +75,12 @@ def text_of(message: Any) -> str:
     content = getattr(message, "content", None)
     if isinstance(content, str):
         return content
-    blocks = content if isinstance(content, list | tuple) else []
-    texts = [block if isinstance(block, str) else block.get("text") for block in blocks if isinstance(block, str) or (isinstance(block, Mapping) and block.get("type") == "text")]
+    texts = map(_text_of_block, content if isinstance(content, list | tuple) else [])
     return "\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def _text_of_block(block: Any) -> Any:
+    return block.get("text") if isinstance(block, Mapping) and block.get("type") == "text" else block
 
 
 def typed_text(message: Any) -> str:

@@ -91,7 +91,11 @@ class Capture:
     def hear(self, user_id: object, thread_id: object, messages: object, *, compaction: bool = False) -> _Call | None:
         """Take a conversation in; return what to wait for, or ``None`` if nothing of it is captured."""
         binding = self._settings.people.binding_of(user_id)
-        if self._stopped or binding is None or not isinstance(thread_id, str) or not thread_id.strip() or not isinstance(messages, list | tuple) or not messages:
+        if self._stopped or binding is None:
+            return None
+        if not isinstance(thread_id, str) or not thread_id.strip():
+            return None
+        if not isinstance(messages, list | tuple) or not messages:
             return None
         call = _Call(str(user_id), binding, thread_id, list(messages), compaction)
         with self._lock:

@@ -136,8 +136,10 @@ class Outbox:
         """Let what compaction took of the run's turn go, or forget it, now that the whole turn is known."""
         rows = connection.execute("SELECT id, message_key FROM entries WHERE thread_key = ? AND parked = ?", (thread, OPEN)).fetchall()
         keys = {key for _, key in rows}
-        own = [turn for turn in turns if any(message_key(said) in keys for said in turn.said)] or [turn for turn in turns[:1] if all(said.role == "assistant" for said in turn.said)]
-        if rows and (saved or any(turn.explicit or any(said.left_out == "credential" for said in turn.said) for turn in own)):
+        own = [turn for turn in turns if any(message_key(said) in keys for said in turn.said)]
+        if not own:
+            own = [turn for turn in turns[:1] if all(said.role == "assistant" for said in turn.said)]
+        if rows and (saved or any(turn.explicit or turn.has_credential for turn in own)):
             connection.executemany("DELETE FROM contents WHERE id = ?", [(row[0],) for row in rows])
             connection.executemany("DELETE FROM entries WHERE id = ?", [(row[0],) for row in rows])
             counts["left out: explicit"] += len(rows)

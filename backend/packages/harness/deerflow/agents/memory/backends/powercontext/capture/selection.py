@@ -78,6 +78,11 @@ class Turn:
     answered: bool
     explicit: bool
 
+    @property
+    def has_credential(self) -> bool:
+        """Whether something of it was left out because it has a credential in it."""
+        return any(said.left_out == "credential" for said in self.said)
+
 
 @dataclass
 class _Draft:

@@ -63,7 +63,12 @@ def repeated_sections(path: Path) -> list[str]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if found := re.match(r"(memory|plugins|database)\s*:", line):
             lines.setdefault(found[1], []).append(number)
-    return [f"{name} is there more than once, at lines {', '.join(map(str, numbers))}, and only the last counts; make one section of them" for name, numbers in lines.items() if len(numbers) > 1]
+    return [_repeated(name, numbers) for name, numbers in lines.items() if len(numbers) > 1]
+
+
+def _repeated(name: str, numbers: list[int]) -> str:
+    places = ", ".join(map(str, numbers))
+    return f"{name} is there more than once, at lines {places}, and only the last counts; make one section of them"
 
 
 def resolved(value: Any) -> Any:

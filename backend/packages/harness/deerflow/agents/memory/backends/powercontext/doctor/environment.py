@@ -115,7 +115,14 @@ def _read_by_bash(file: Path) -> tuple[int | None, str, str]:
     """Return how bash ended, ``None`` if it did not, and what it wrote. What the file began does not outlive this."""
     command = ["bash", "-c", _SOURCE, str(file)]
     environment = os.environ | {"LC_ALL": "C"}
-    bash = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True)  # noqa: S603 - what DeerFlow's own start runs
+    bash = subprocess.Popen(  # noqa: S603 - what DeerFlow's own start runs
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    )
     with bash:  # closes the pipes
         status = None
         try:

@@ -34,7 +34,9 @@ def citation_of(identifier: object) -> dict[str, Any] | None:
     if len(parts) not in (3, 5) or not parts[2].isascii() or not parts[2].isdigit() or len(parts[2]) > 10:
         return None
     reference = {"family": parts[0], "artifact_id": parts[1], "revision": int(parts[2])}
-    return reference if len(parts) == 3 else {"memory_ref": reference, "entry_id": parts[3], "entry_version_id": parts[4]}
+    if len(parts) == 3:
+        return reference
+    return {"memory_ref": reference, "entry_id": parts[3], "entry_version_id": parts[4]}
 
 
 def fact(citation: Citation, text: str, kind: str | None, created_at: str | None = None) -> dict[str, Any]:

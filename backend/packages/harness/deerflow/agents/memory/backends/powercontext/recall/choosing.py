@@ -74,7 +74,8 @@ def choose(request: Request, texts: Sequence[str]) -> list[int]:
 
 def _scores(request: Request, texts: Sequence[str]) -> list[float]:
     """Return what each of ``texts`` shares with ``request``."""
-    ordered = [terms_of(unicodedata.normalize("NFC", text[:MEMORY_CHARACTERS]).casefold(), request.latin) for text in texts]
+    read = [unicodedata.normalize("NFC", text[:MEMORY_CHARACTERS]).casefold() for text in texts]
+    ordered = [terms_of(text, request.latin) for text in read]
     shared = [frozenset(request.terms.keys() & terms) for terms in ordered]
     rarity = {term: _rarity(count) for term, count in Counter(term for terms in shared for term in terms).items()}
     alike = Counter(shared)
@@ -83,7 +84,8 @@ def _scores(request: Request, texts: Sequence[str]) -> list[float]:
     scores = []
     for terms, order in zip(shared, ordered, strict=True):
         phrases = len(request.phrases.intersection(pairwise(order))) if len(terms) > 1 else 0
-        scores.append(sum(sorted(values[term] * (rarity[term] + together[terms]) / 2 for term in terms)) + _PHRASE * phrases * together[terms])
+        shares = sorted(values[term] * (rarity[term] + together[terms]) / 2 for term in terms)
+        scores.append(sum(shares) + _PHRASE * phrases * together[terms])
     return scores
 
 

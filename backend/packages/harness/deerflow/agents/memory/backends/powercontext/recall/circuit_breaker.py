@@ -109,7 +109,7 @@ class Attempt:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         breaker = self._breaker
-        if error is None or (isinstance(error, PowerContextStatusError) and error.code is not None and error.status_code < 500):
+        if error is None or _is_an_answer(error):
             breaker.answered()
         elif not isinstance(error, PowerContextError) or isinstance(error, PowerContextCancelledError):
             if self._is_probe:
@@ -118,6 +118,11 @@ class Attempt:
             breaker.waited(self._began, is_probe=self._is_probe)
         elif self._is_probe:
             breaker.refused()
+
+
+def _is_an_answer(error: BaseException) -> bool:
+    """Tell whether PowerContext itself refused a request, which a stuck server does not."""
+    return isinstance(error, PowerContextStatusError) and error.code is not None and error.status_code < 500
 
 
 _breakers = PerClient(CircuitBreaker)

@@ -75,8 +75,11 @@ def forms(word: str, latin: Language | None = None) -> tuple[str, ...]:
     bases = [base] if base.isascii() or language in (RUSSIAN, ARABIC, KOREAN) else [base, fold(base)]
     if language is GERMAN and (umlaut := _with_umlaut(base)):
         bases.append(umlaut)
-    found = [beginning + some + ending for some in bases for ending in ("", *language.endings[::-1]) for beginning in ("", *language.beginnings[::-1]) if not (ending and beginning)]
-    return tuple(form for form in dict.fromkeys(found) if form != word)
+    found: dict[str, None] = {}
+    for some in bases:
+        found |= dict.fromkeys([some, *(beginning + some for beginning in language.beginnings[::-1])])
+        found |= dict.fromkeys(some + ending for ending in language.endings[::-1])
+    return tuple(form for form in found if form != word)
 
 
 def other_number(word: str) -> str | None:

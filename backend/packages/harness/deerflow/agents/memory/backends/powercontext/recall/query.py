@@ -96,7 +96,7 @@ class _Query:
 
 def two_best_words(request: Request) -> str:
     """Return the word or two of ``request`` that say most, everyday words aside. The server wants a single hit of them."""
-    words = dict.fromkeys(found for sentence, _ in request.sentences for found in content_words(sentence, request.latin))
+    words = dict.fromkeys(word for sentence, _ in request.sentences for word in content_words(sentence, request.latin))
     chosen: list[str] = []
     places = 2
     for word, size in sorted(words, key=lambda found: -_worth(found[0], request)):

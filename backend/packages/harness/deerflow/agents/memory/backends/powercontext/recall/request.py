@@ -51,7 +51,8 @@ class Request:
         """Read ``text``, of which only the first ``MAX_QUERY_CHARACTERS`` count."""
         text = unicodedata.normalize("NFC", text.lstrip()[:MAX_QUERY_CHARACTERS])
         sentences = sentences_of(prose_of(text).lower())
-        latin = latin_language(word for sentence in sentences for token in TOKEN.findall(sentence) for word in token.replace("’", "'").split("'"))
+        tokens = (token for sentence in sentences for token in TOKEN.findall(sentence))
+        latin = latin_language(word for token in tokens for word in token.replace("’", "'").split("'"))
         wanted = [rest for sentence in sentences if (rest := without_constraints(sentence))]
         if not any(_has_content(sentence, latin) for sentence in wanted):
             wanted = sentences
@@ -64,8 +65,9 @@ class Request:
                 words[word] = None
                 for term in terms_of(word, latin):
                     terms.setdefault(term, ASIDE if asking and not asked else 1.0)
-        side_by_side = (pair for sentence, _ in marked for clause in CLAUSE_END.split(sentence) for pair in pairwise(terms_of(clause, latin)))
-        phrases = frozenset((one, two) for one, two in side_by_side if one in terms and two in terms and not HAN_RUN.match(one + two))
+        clauses = (clause for sentence, _ in marked for clause in CLAUSE_END.split(sentence))
+        pairs = (pair for clause in clauses for pair in pairwise(terms_of(clause, latin)))
+        phrases = frozenset(pair for pair in pairs if terms.keys() >= set(pair) and not HAN_RUN.match("".join(pair)))
         return cls(terms, phrases, _with_forms(list(words)[:MAX_SEARCH_WORDS], latin), marked, latin)
 
 

@@ -90,7 +90,8 @@ class _Commonness:
 
     def _of_run(self, run: str) -> float:
         pairs = list(pairwise(run))
-        return sum(("".join(pair) in EVERYDAY_PAIRS) + sum(pair in some for some in self._pairs) for pair in pairs) / len(pairs)
+        everyday = sum("".join(pair) in EVERYDAY_PAIRS for pair in pairs)
+        return (everyday + sum(pair in some for pair in pairs for some in self._pairs)) / len(pairs)
 
 
 def _words(text: str) -> list[str]:

@@ -43,7 +43,8 @@ _CHINESE_CUT = re.compile("[一二三四五六七八九十百千两几多]+[个�
 def without_constraints(sentence: str) -> str:
     """Return ``sentence`` without the clauses that only say how the work is to be done."""
     clauses = [clause.strip() for clause in CLAUSE_END.split(sentence)]
-    kept = [clause for position, clause in enumerate(clauses) if clause and not _CONSTRAINT.match(clause) and not (position and _LATER_CONSTRAINT.match(clause))]
+    later = [clause for clause in clauses[1:] if not _LATER_CONSTRAINT.match(clause)]
+    kept = [clause for clause in clauses[:1] + later if clause and not _CONSTRAINT.match(clause)]
     return sentence if len(kept) == len(clauses) else ", ".join(kept)
 
 

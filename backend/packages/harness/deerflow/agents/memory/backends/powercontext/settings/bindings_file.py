@@ -69,7 +69,10 @@ def read_file(path: str) -> FileContent:
     """
     reason = "reading it fails"
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0))
+        flags = os.O_RDONLY
+        for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
+            flags |= getattr(os, name, 0)
+        descriptor = os.open(path, flags)
         with os.fdopen(descriptor, "rb", closefd=True) as file:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
@@ -156,7 +159,8 @@ def _entry(position: int, value: object, token_needed: bool, faults: _Faults) ->
         faults.add(f"binding {position}: must be an object with owner_user_id and scope_id")
         return None
     found = dict(value)
-    problems = [f"key {number} is none of {', '.join(KEYS)}" for number, (key, _) in enumerate(value, 1) if key not in KEYS]
+    foreign = [number for number, (key, _) in enumerate(value, 1) if key not in KEYS]
+    problems = [f"key {number} is none of {', '.join(KEYS)}" for number in foreign]
     problems += [f"{key} is there more than once" for key in KEYS if sum(key == other for other, _ in value) > 1]
     for key, (fits, rule) in FIELDS.items():
         text = found.get(key)

@@ -67,7 +67,8 @@ def write_entries(path: str, entries: Sequence[Entry]) -> None:
     Raises:
         PowerContextConfigurationError: They break a rule, or the file cannot be written; the old one is as it was.
     """
-    content = (json.dumps({"bindings": [_fields(entry) for entry in entries]}, indent=2, ensure_ascii=False) + "\n").encode()
+    bindings = {"bindings": [_fields(entry) for entry in entries]}
+    content = (json.dumps(bindings, indent=2, ensure_ascii=False) + "\n").encode()
     _checked(content)
     folder = os.path.dirname(path)
     temporary = None

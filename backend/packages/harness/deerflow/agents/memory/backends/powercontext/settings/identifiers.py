@@ -78,4 +78,6 @@ def _can_be_an_id(text: str, *, forbidden: str) -> bool:
     if _PLAIN.fullmatch(text):  # nearly all, and ten thousand of them at a start
         return True
     refused = _QUOTES + forbidden
-    return text != "" and _BLANK.search(text) is None and not any(sign in refused or unicodedata.category(sign)[0] in "CZ" for sign in text)
+    if text == "" or _BLANK.search(text):
+        return False
+    return not any(sign in refused or unicodedata.category(sign)[0] in "CZ" for sign in text)

@@ -78,8 +78,11 @@ def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
     meant = {variable: _meant_by(variable) for variable in given if variable not in VARIABLES}
     faults = [_unknown(variable, name) for variable, name in meant.items()]
     values = {name: given[variable] for variable, name in VARIABLES.items() if variable in given}
-    twice = [name for name in ("owner_user_id", "scope_id") if "bindings_file" in values and values.pop(name, None) is not None]
-    faults += [f"{_variable(name)} and {_variable('bindings_file')} both say whose memory this is: remove one of the two" for name in twice]
+    if "bindings_file" in values:
+        for name in ("owner_user_id", "scope_id"):
+            if values.pop(name, None) is not None:
+                both = f"{_variable(name)} and {_variable('bindings_file')}"
+                faults.append(f"{both} both say whose memory this is: remove one of the two")
     settings, more = read_settings(values, asked_for={name for name in meant.values() if name})
     bindings = _Bindings.of(values)
     faults += [*more, *bindings.faults]
@@ -110,7 +113,8 @@ def read_settings(values: Mapping[str, str], asked_for: Collection[str] = ()) ->
     try:
         settings = PowerContextSettings.model_validate(values)
     except ValidationError as error:
-        wrong = [str(fault["loc"][0]) for fault in error.errors(include_input=False, include_context=False, include_url=False)]
+        details = error.errors(include_input=False, include_context=False, include_url=False)
+        wrong = [str(fault["loc"][0]) for fault in details]
         faults += [_sentence(name, values) for name in wrong if name in values or name not in asked_for]
     if faults or settings is None or endpoint is None:
         return None, faults

@@ -21,9 +21,10 @@ def parse_backend_config(backend_config: object) -> ReadPolicy:
     config = {} if backend_config is None else backend_config
     if not isinstance(config, Mapping):
         raise PowerContextConfigurationError("memory.backend_config must be a mapping, such as {}")
-    keys = ["".join(sign if sign.isprintable() else "?" for sign in str(key)) for key in config if key not in ("storage_path", "should_keep_hidden_message", "failure_policy")]
+    given = [str(key) for key in config if key not in ("storage_path", "should_keep_hidden_message", "failure_policy")]
+    keys = ["".join(sign if sign.isprintable() else "?" for sign in key) for key in given]
     moved = {key: name for key in keys for name in VARIABLES.values() if key == name or key in told_about(name)["yaml"]}
-    faults = [f"memory.backend_config.{key} is not read from YAML: set {ENVIRONMENT_PREFIX}{name.upper()} in the Gateway's environment and remove it" for key, name in moved.items()]
+    faults = [_to_be_moved(key, name) for key, name in moved.items()]
     if foreign := [key[:40] for key in keys if key not in moved]:
         faults.append(f"memory.backend_config has what belongs to another backend; remove {', '.join(foreign)}")
     policy = config.get("failure_policy", {"read": "fail_open"})
@@ -32,6 +33,11 @@ def parse_backend_config(backend_config: object) -> ReadPolicy:
     if faults:
         raise PowerContextConfigurationError("\n- ".join(["PowerContext memory is not configured. Correct this in config.yaml and restart the Gateway:", *faults]))
     return "fail_closed" if policy == {"read": "fail_closed"} else "fail_open"
+
+
+def _to_be_moved(key: str, name: str) -> str:
+    variable = f"{ENVIRONMENT_PREFIX}{name.upper()}"
+    return f"memory.backend_config.{key} is not read from YAML: set {variable} in the Gateway's environment and remove it"
 
 
 def reads_are_fatal(backend_config: object) -> bool:

@@ -148,7 +148,8 @@ class Change(ABC):
             return None, None
         outcome = self.settle(standing)
         if outcome is None:
-            same = memory.is_meant(standing, step) if meant is None else (meant.kind, meant.text) == (standing.kind, standing.text)
+            says = (standing.kind, standing.text)
+            same = memory.is_meant(standing, step) if meant is None else (meant.kind, meant.text) == says
             outcome = None if same else NotChanged("changed_meanwhile", None, standing.text, standing.citation)
         return outcome, standing
 
@@ -194,10 +195,11 @@ def _reason_of_failed_look(error: PowerContextError) -> Reason:
     A citation of the other generation is answered with 404 or 422. A 404 proves something only if PowerContext itself says it,
     with its error code or its request id: who wants a memory forgotten must not hear from a proxy that it is gone.
     """
-    unknown = isinstance(error, PowerContextStatusError) and (error.code == "legacy_memory_operation_unsupported" or (error.status_code == 404 and (error.code or error.request_id) is not None))
     reason = reason_of(error)
-    if unknown and reason != "scope":
-        return "no_such_memory"
+    if isinstance(error, PowerContextStatusError) and reason != "scope":
+        says_itself = (error.code or error.request_id) is not None
+        if error.code == "legacy_memory_operation_unsupported" or (error.status_code == 404 and says_itself):
+            return "no_such_memory"
     return "failed" if reason == "refused" else reason
 
 

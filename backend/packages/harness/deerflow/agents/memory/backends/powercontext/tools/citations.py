@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final, Literal
 
 MAX_CHARACTERS: Final = 65_536
@@ -93,7 +94,9 @@ def read_citation(value: object, scope_id: str) -> Cited | Misread:
         return "another_scope"
     if len(cited) > 1:
         return "several_citations"
-    families = {part.name for part in parts if isinstance(part, _Family)} - ({"memory"} if cited and isinstance(cited[0], CitedEntry) else set())
+    families = {part.name for part in parts if isinstance(part, _Family)}
+    if cited and isinstance(cited[0], CitedEntry):
+        families.discard("memory")
     if families:  # "memory", in front of an entry, is the collection that the entry is in
         return "another_family"
     return cited[0] if cited else "not_a_citation"
@@ -164,9 +167,12 @@ def _parts_of_text(text: str, depth: int) -> Iterator[_Part]:
     yield from (_Family(family) for family in _FAMILY.findall(text) if family != "atomic-memory")
     revisions: set[int | None] = {int(number) for pair in _REVISION.findall(text) for number in pair if number}
     versions = _VERSION.findall(text)
-    for identifier in identifiers:
-        for revision in revisions or {None}:
-            yield from _memory(identifier, revision) if identifier.startswith("art_") else _entry(identifier, versions[0] if versions else None, revision)
+    version = versions[0] if versions else None
+    for identifier, revision in product(identifiers, revisions or {None}):
+        if identifier.startswith("art_"):
+            yield from _memory(identifier, revision)
+        else:
+            yield from _entry(identifier, version, revision)
 
 
 def _memory(identifier: object, revision: object) -> Iterator[_Part]:

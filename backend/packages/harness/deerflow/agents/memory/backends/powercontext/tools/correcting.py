@@ -45,7 +45,9 @@ class _Correcting(Change):
     def settle(self, standing: Standing) -> AlreadySo | NotChanged | None:
         if standing.state != "active":
             return _out_of_use(standing)
-        return AlreadySo(standing.text, standing.citation) if (standing.kind, standing.text) == self._wanted(standing) else None
+        if (standing.kind, standing.text) == self._wanted(standing):
+            return AlreadySo(standing.text, standing.citation)
+        return None
 
     def write(self, memory: Memory, standing: Standing, deadline: Deadline) -> Changed | NotChanged:
         after = memory.correct(standing, *self._wanted(standing), deadline)
@@ -55,7 +57,9 @@ class _Correcting(Change):
     def confirm(self, before: Standing, after: Standing) -> Changed | NotChanged | None:
         if (after.kind, after.text) != self._wanted(before):
             return None
-        return Changed(before.text, after.citation, by_read_back=True) if after.state == "active" else _out_of_use(after)
+        if after.state == "active":
+            return Changed(before.text, after.citation, by_read_back=True)
+        return _out_of_use(after)
 
     def _wanted(self, before: Standing) -> tuple[str, str]:
         return before.kind if self.kind is None else self.kind, self.text

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from ..api.client import MAX_HITS, MAX_MATCHES, PowerContextClient
@@ -123,7 +124,8 @@ class _LookUp:
         cursor: str | None = None
         half = self.deadline.left() / 2
         while True:
-            page = self._ask(lambda after=cursor: self.client.list_atomic_memories(self.binding, self.kind, after, deadline=self.deadline))  # type: ignore[misc]
+            list_page = partial(self.client.list_atomic_memories, self.binding, self.kind, cursor)
+            page = self._ask(partial(list_page, deadline=self.deadline))
             found = self._first(page.hits)
             cursor = page.next_cursor
             if found is not None or cursor is None or self.deadline.left() < half:
@@ -135,13 +137,19 @@ class _LookUp:
                 return hit
         return None
 
+    def _may_help(self, error: PowerContextError) -> bool:
+        """Tell whether to ask once more may help."""
+        if isinstance(error, PowerContextConnectionError):
+            return self.patient
+        return not _is_an_answer(error)
+
     def _ask(self, question: Callable[[], _Answer]) -> _Answer:
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
                 return question()
             except PowerContextError as error:
-                if _is_an_answer(error) or (isinstance(error, PowerContextConnectionError) and not self.patient) or self.deadline.left() <= pause:
+                if not self._may_help(error) or self.deadline.left() <= pause:
                     raise
             time.sleep(pause)
             pause *= 2

@@ -33,7 +33,9 @@ class _Forgetting(Change):
     def settle(self, standing: Standing) -> AlreadySo | NotChanged | None:
         if standing.state == "forgotten":
             return AlreadySo(standing.text, standing.citation)
-        return NotChanged("is_set_aside", None, standing.text, standing.citation) if standing.state == "set_aside" else None
+        if standing.state == "set_aside":
+            return NotChanged("is_set_aside", None, standing.text, standing.citation)
+        return None
 
     def write(self, memory: Memory, standing: Standing, deadline: Deadline) -> Changed:
         return Changed(standing.text, memory.forget(standing, deadline).citation)

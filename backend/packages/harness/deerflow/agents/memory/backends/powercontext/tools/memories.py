@@ -57,7 +57,9 @@ class Memory(Protocol):
 
 def memory_of(client: PowerContextClient, binding: Binding, cited: Cited) -> Memory:
     """Return the memory that is cited. No request."""
-    return AtomicMemory(client, binding, cited) if isinstance(cited, CitedMemory) else MemoryOfEntry(client, binding, cited)
+    if isinstance(cited, CitedMemory):
+        return AtomicMemory(client, binding, cited)
+    return MemoryOfEntry(client, binding, cited)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,26 +40,45 @@ class Tool:
 def offered_tools(settings: PowerContextSettings) -> dict[str, Tool]:
     """Return the tools that ``POWERCONTEXT_DEERFLOW_TOOLS`` names, by name, in the order in which a model sees them."""
     saver, finder, corrector, forgetter = Saver(settings), Finder(settings), Corrector(settings), Forgetter(settings)
+
+    def remember(binding: Binding, given: Payload, deadline: Deadline) -> Any:
+        return saver.save(binding, given.get("kind"), given.get("text"), deadline=deadline)
+
+    def recall(binding: Binding, given: Payload, deadline: Deadline) -> Any:
+        return finder.find(binding, given.get("query"), deadline=deadline)
+
+    def correct(binding: Binding, given: Payload, deadline: Deadline) -> Any:
+        return corrector.correct(binding, given.get("citation"), given.get("text"), deadline=deadline)
+
+    def forget(binding: Binding, given: Payload, deadline: Deadline) -> Any:
+        return forgetter.forget(binding, given.get("citation"), deadline=deadline)
+
     tools = {
-        "remember": Tool(
-            lambda binding, given, deadline: saver.save(binding, given.get("kind"), given.get("text"), deadline=deadline),
-            NotSaved,
-            lambda outcome, given: wording.why_not_saved(outcome, given.get("text")) if isinstance(outcome, NotSaved) else wording.saved(outcome),
-        ),
-        "recall": Tool(
-            lambda binding, given, deadline: finder.find(binding, given.get("query"), deadline=deadline),
-            NotLookedUp,
-            lambda outcome, given: as_result(outcome) if isinstance(outcome, Found) else wording.why_not_looked_up(outcome.reason),
-        ),
-        "correct": Tool(
-            lambda binding, given, deadline: corrector.correct(binding, given.get("citation"), given.get("text"), deadline=deadline),
-            NotChanged,
-            lambda outcome, given: wording.why_not_changed("correct", outcome, given.get("text")) if isinstance(outcome, NotChanged) else wording.corrected(outcome),
-        ),
-        "forget": Tool(
-            lambda binding, given, deadline: forgetter.forget(binding, given.get("citation"), deadline=deadline),
-            NotChanged,
-            lambda outcome, given: wording.why_not_changed("forget", outcome) if isinstance(outcome, NotChanged) else wording.forgotten(outcome),
-        ),
+        "remember": Tool(remember, NotSaved, _told_of_remember),
+        "recall": Tool(recall, NotLookedUp, _told_of_recall),
+        "correct": Tool(correct, NotChanged, _told_of_correct),
+        "forget": Tool(forget, NotChanged, _told_of_forget),
     }
     return {name: tools[name] for name in DESCRIPTIONS if name in settings.tools}
+
+
+def _told_of_remember(outcome: Any, given: Payload) -> dict[str, Any] | str:
+    if isinstance(outcome, NotSaved):
+        return wording.why_not_saved(outcome, given.get("text"))
+    return wording.saved(outcome)
+
+
+def _told_of_recall(outcome: Any, _given: Payload) -> dict[str, Any] | str:
+    return as_result(outcome) if isinstance(outcome, Found) else wording.why_not_looked_up(outcome.reason)
+
+
+def _told_of_correct(outcome: Any, given: Payload) -> dict[str, Any] | str:
+    if isinstance(outcome, NotChanged):
+        return wording.why_not_changed("correct", outcome, given.get("text"))
+    return wording.corrected(outcome)
+
+
+def _told_of_forget(outcome: Any, _given: Payload) -> dict[str, Any] | str:
+    if isinstance(outcome, NotChanged):
+        return wording.why_not_changed("forget", outcome)
+    return wording.forgotten(outcome)

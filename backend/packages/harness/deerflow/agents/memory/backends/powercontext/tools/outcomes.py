@@ -110,7 +110,9 @@ def shows_anything(text: str) -> bool:
 
 def is_kind(kind: object) -> bool:
     """Tell whether the API takes ``kind``: 1 to 128 characters, not blank (1.4.1 and 1.2.0)."""
-    return isinstance(kind, str) and 0 < len(kind) <= MAX_KIND_CHARACTERS and bool(kind.strip()) and not _SURROGATE.search(kind)
+    if not isinstance(kind, str) or len(kind) > MAX_KIND_CHARACTERS:
+        return False
+    return bool(kind.strip()) and not _SURROGATE.search(kind)
 
 
 def refusal(kind: object, text: object, *, any_kind: bool = False) -> NotSaved | None:

@@ -69,7 +69,8 @@ class Saver:
             except TimeoutError:
                 return Unknown(PowerContextTimeoutError("an identical save is still under way", operation="remember_memory", may_have_been_sent=True))
             # A cancelled one was never sent, and says nothing of this one.
-            if not (isinstance(shared, NotSaved) and isinstance(shared.error, PowerContextCancelledError)) or deadline.cancelled:
+            was_cancelled = isinstance(shared, NotSaved) and isinstance(shared.error, PowerContextCancelledError)
+            if not was_cancelled or deadline.cancelled:
                 return AlreadySaved(shared.citation) if isinstance(shared, Saved) else shared
         outcome: Outcome = Unknown(PowerContextError("the save was interrupted", operation="remember_memory"))
         try:
@@ -106,7 +107,8 @@ class _Save:
         except PowerContextError as error:
             return self._after_failed_write(error, was_there=known is not None)
         if written.memory is not None:
-            return Saved(written.memory.citation) if written.changed else AlreadySaved(written.memory.citation, written.memory_revision)
+            citation = written.memory.citation
+            return Saved(citation) if written.changed else AlreadySaved(citation, written.memory_revision)
         found = known or self._try_to_find()
         if found is None and written.memory_revision is None:
             return Unknown(PowerContextResponseError("the reply names no memory", operation="remember_memory"))

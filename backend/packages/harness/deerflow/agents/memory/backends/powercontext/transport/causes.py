@@ -18,7 +18,7 @@ _CERTIFICATES: Final = {
     18: "the server's certificate is self-signed: " + _TRUST,
     19: "the server's certificate is from an authority that is not trusted: " + _TRUST,
     20: "the server's certificate is from an authority that is not trusted: " + _TRUST,
-    21: "the server's certificate is from an authority that is not trusted, or a certificate in between is missing: let the server send the whole chain, or " + _TRUST,
+    21: f"the server's certificate is from an authority that is not trusted, or a certificate in between is missing: let the server send the whole chain, or {_TRUST}",
     62: "the server's certificate is for another name: use that name in POWERCONTEXT_DEERFLOW_BASE_URL, or a certificate for this one",
     64: "the server's certificate is for another address: use its name in POWERCONTEXT_DEERFLOW_BASE_URL, or a certificate for this address",
 }

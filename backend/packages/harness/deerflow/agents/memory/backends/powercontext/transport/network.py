@@ -154,7 +154,9 @@ class DeadlineBackend(httpcore.NetworkBackend):
             httpcore.ConnectError: No address answers.
             httpcore.ConnectTimeout: The deadline passed.
         """
-        addresses = [host] if _is_address(host) else self._names.addresses_of(host, port, time_left(timeout, httpcore.ConnectTimeout))
+        addresses = [host]
+        if not _is_address(host):
+            addresses = self._names.addresses_of(host, port, time_left(timeout, httpcore.ConnectTimeout))
         for position, address in enumerate(addresses, start=1):
             left = time_left(timeout, httpcore.ConnectTimeout)
             # An address that does not answer must not use up the time of those behind it.

@@ -34,6 +34,6 @@ def _bypasses(url: httpx.URL, no_proxy: str) -> bool:
     An entry that is no address concerns other requests.
     """
     entries = [entry.strip() for entry in no_proxy.split(",")]
-    urls = [parse(entry) for entry in entries if "://" in entry]
-    named = any(entry is not None and entry.raw_host == url.raw_host and entry.port in (None, url.port) for entry in urls)
+    urls = filter(None, (parse(entry) for entry in entries if "://" in entry))
+    named = any(entry.raw_host == url.raw_host and entry.port in (None, url.port) for entry in urls)
     return "*" in entries or named or bool(urllib.request.proxy_bypass(f"{host_of(url)}:{url.port or 443}"))
