@@ -143,17 +143,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(allow_abbrev=False, prog="python -m deerflow.agents.memory.backends.powercontext.bind", description="Say which DeerFlow user may use which PowerContext Scope. The Gateway reads the file when it starts.")
     parser.add_argument("--file", default=os.environ.get(f"{ENVIRONMENT_PREFIX}BINDINGS_FILE"), help="the bindings file; without it, that of POWERCONTEXT_DEERFLOW_BINDINGS_FILE")
     commands = parser.add_subparsers(required=True, metavar="add | list | remove")
-    adding = commands.add_parser("add", allow_abbrev=False, help="add a person, with a new Scope if none is named; needs the Gateway's environment")
-    adding.add_argument("user_id", help="the person's id in DeerFlow's user table")
-    adding.add_argument("--scope", metavar="ID", help="an existing Scope")
-    adding.add_argument("--shared", action="store_true", help="others may have the same Scope; all of them have to say so")
-    adding.add_argument("--token-file", metavar="FILE", help="a file with the person's own token, - for standard input; without it, POWERCONTEXT_DEERFLOW_TOKEN is used")
-    adding.set_defaults(run=add)
+    _describe_add(commands.add_parser("add", allow_abbrev=False, help="add a person, with a new Scope if none is named; needs the Gateway's environment"))
     commands.add_parser("list", help="show the people, their Scopes and no token").set_defaults(run=show)
     removing = commands.add_parser("remove", help="remove a person; nothing is deleted on the server")
     removing.add_argument("user_id")
     removing.set_defaults(run=remove)
     return parser
+
+
+def _describe_add(adding: argparse.ArgumentParser) -> None:
+    adding.add_argument("user_id", help="the person's id in DeerFlow's user table")
+    adding.add_argument("--scope", metavar="ID", help="an existing Scope")
+    adding.add_argument("--shared", action="store_true", help="others may have the same Scope; all of them have to say so")
+    adding.add_argument("--token-file", metavar="FILE", help="a file with the person's own token, - for standard input; without it, POWERCONTEXT_DEERFLOW_TOKEN is used")
+    adding.set_defaults(run=add)
 
 
 def main(arguments: list[str] | None = None) -> int:

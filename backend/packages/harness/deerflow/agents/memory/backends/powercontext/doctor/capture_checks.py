@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..api.client import PowerContextClient
 from ..deadline import Deadline
@@ -14,6 +14,9 @@ from ..errors import PowerContextError, PowerContextOutboxError
 from ..settings.people import Binding
 from ..settings.variables import PowerContextSettings
 from .config_file import resolved
+
+if TYPE_CHECKING:
+    from ..capture.outbox import Status
 
 _LONG_SECONDS: Final = 3600.0
 
@@ -50,13 +53,17 @@ def check_capture(settings: PowerContextSettings, config: Mapping[str, Any]) -> 
     except PowerContextOutboxError as error:
         yield Finding("failed", "outbox", str(error))
         return
+    yield _what_waits(status)
+
+
+def _what_waits(status: Status) -> Finding:
     parked = sum(status.parked.values())
     facts = f"{status.waiting} waiting, {parked} refused by PowerContext and kept, the oldest for {status.oldest_seconds / 60:.0f} min"
     if parked:
         facts += f" ({', '.join(sorted(status.parked))}: look into the server's log, then `outbox retry` or `outbox purge`)"
     elif status.oldest_seconds > _LONG_SECONDS:
         facts += ": see whether the Gateway runs, and the server lines here"
-    yield Finding("warning" if parked or status.oldest_seconds > _LONG_SECONDS else "ok", "outbox", facts)
+    return Finding("warning" if parked or status.oldest_seconds > _LONG_SECONDS else "ok", "outbox", facts)
 
 
 def check_extraction(client: PowerContextClient, binding: Binding, seconds: float) -> Iterator[Finding]:

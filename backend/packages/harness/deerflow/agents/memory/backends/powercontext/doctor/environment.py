@@ -62,6 +62,10 @@ def _check(file: Path) -> None:
     except OSError:
         remedy = f"run: chmod u+r {_quoted(file)}" if file.stat().st_uid == os.getuid() else "DeerFlow and the doctor have to run as the user who owns it"
         raise EnvironmentFileError(f"{file} cannot be read by this user, so DeerFlow's start stops there; {remedy}") from None
+    _check_content(file, content)
+
+
+def _check_content(file: Path, content: bytes) -> None:
     if content.startswith(b"\xef\xbb\xbf"):
         raise EnvironmentFileError(f"{file} begins with a byte order mark, so DeerFlow's start stops at line 1; {_perl(_MARK, file)}")
     if encoding := _wide_encoding(content):

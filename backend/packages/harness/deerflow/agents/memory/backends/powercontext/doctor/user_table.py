@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from urllib.parse import quote
 from ..diagnostics import Finding, positions, told
 from ..errors import PowerContextConfigurationError
 from ..settings.loading import PowerContextSettings
+from ..settings.people import People
 from .config_file import resolved
 
 _SECONDS = 2.0
@@ -43,13 +44,16 @@ def check_users(config: Mapping[str, Any], config_folder: Path, settings: PowerC
     if unknown := people.missing_from(users):
         which = f" of {positions(unknown)}" if settings.bindings_file else ""
         yield Finding("failed", "users", f"the id{which} in {settings.named_in} is not in DeerFlow's user table; see it there: {show}")
-    if settings.bindings_file is None:
-        if not unknown:
-            yield Finding("ok", "users", "the owner is in DeerFlow's user table")
-        return
+    if settings.bindings_file is not None:
+        yield _without_a_binding(people, users)
+    elif not unknown:
+        yield Finding("ok", "users", "the owner is in DeerFlow's user table")
+
+
+def _without_a_binding(people: People, users: Sequence[str]) -> Finding:
     without = people.without_a_binding(users)
     rest = f"; user {told(without)} (in the order in which they signed up) {'has' if len(without) == 1 else 'have'} none" if without else ""
-    yield Finding("ok", "users", f"{len(users) - len(without)} of DeerFlow's {len(users)} users have a binding{rest}")
+    return Finding("ok", "users", f"{len(users) - len(without)} of DeerFlow's {len(users)} users have a binding{rest}")
 
 
 def _database(config: Mapping[str, Any], config_folder: Path) -> Path | None:

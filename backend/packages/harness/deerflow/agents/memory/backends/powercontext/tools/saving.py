@@ -64,10 +64,7 @@ class Saver:
                 if earlier is None:
                     mine = self._under_way[key] = Future()
                     break
-            try:
-                shared = earlier.result(deadline.left())
-            except TimeoutError:
-                return Unknown(PowerContextTimeoutError("an identical save is still under way", operation="remember_memory", may_have_been_sent=True))
+            shared = _outcome_of(earlier, deadline)
             # A cancelled one was never sent, and says nothing of this one.
             was_cancelled = isinstance(shared, NotSaved) and isinstance(shared.error, PowerContextCancelledError)
             if not was_cancelled or deadline.cancelled:
@@ -80,6 +77,14 @@ class Saver:
                 del self._under_way[key]
             mine.set_result(outcome)  # also for whoever waits if this thread is torn down
         return outcome
+
+
+def _outcome_of(identical: Future[Outcome], deadline: Deadline) -> Outcome:
+    """Wait for an identical save, and return what became of it."""
+    try:
+        return identical.result(deadline.left())
+    except TimeoutError:
+        return Unknown(PowerContextTimeoutError("an identical save is still under way", operation="remember_memory", may_have_been_sent=True))
 
 
 @dataclass(frozen=True, slots=True)

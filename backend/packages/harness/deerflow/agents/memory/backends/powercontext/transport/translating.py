@@ -39,18 +39,22 @@ def translate(error: Exception, operation: str, sent: bool, proxied: bool) -> Po
     if sent:
         reason = str(error) if isinstance(error, ForeignProtocolError) else BROKEN
         return PowerContextResponseError(reason, operation=operation)
+    return PowerContextConnectionError(_why_not_connected(error, proxied), operation=operation)
+
+
+def _why_not_connected(error: Exception, proxied: bool) -> str:
     if isinstance(error, NameLookupError):
-        reason = f"the proxy's name has no address: {_PROXY}" if proxied else "the server's name has no address: check the host in POWERCONTEXT_DEERFLOW_BASE_URL, and the name servers of this machine"
-    elif isinstance(error, HandshakeError):
-        reason = str(error)
-    elif isinstance(error, httpcore.ProxyError):
-        reason = (
-            "the proxy wants a user name and a password: put them into HTTPS_PROXY or ALL_PROXY, as in http://user:password@proxy:3128"
-            if str(error).startswith("407")
-            else f"the proxy refuses the connection: {_PROXY}, or see the proxy's log"
-        )
-    elif proxied and not isinstance(error, httpcore.ConnectError):
-        reason = f"what answers at the proxy's address is no http proxy: {_PROXY}"
-    else:
-        reason = f"nothing answers at the proxy's address: {_PROXY}" if proxied else "nothing answers at the server's address"
-    return PowerContextConnectionError(reason, operation=operation)
+        if proxied:
+            return f"the proxy's name has no address: {_PROXY}"
+        return "the server's name has no address: check the host in POWERCONTEXT_DEERFLOW_BASE_URL, and the name servers of this machine"
+    if isinstance(error, HandshakeError):
+        return str(error)
+    if isinstance(error, httpcore.ProxyError):
+        if str(error).startswith("407"):
+            return "the proxy wants a user name and a password: put them into HTTPS_PROXY or ALL_PROXY, as in http://user:password@proxy:3128"
+        return f"the proxy refuses the connection: {_PROXY}, or see the proxy's log"
+    if not proxied:
+        return "nothing answers at the server's address"
+    if isinstance(error, httpcore.ConnectError):
+        return f"nothing answers at the proxy's address: {_PROXY}"
+    return f"what answers at the proxy's address is no http proxy: {_PROXY}"
