@@ -44,7 +44,7 @@ def test_each_module_imports_only_what_it_may(source: Path) -> None:
 FLOORS = (
     *("host", "errors", "deadline", "sanitizing", "transport", "settings", "api", "process", "diagnostics", "check_people"),
     *("recall", "tools", "capture", "management"),
-    *("unconfigured", "manager", "tool_mode_manager", "factory", "remember_tool", "doctor", "bind", "outbox", "__init__"),
+    *("wrong_settings", "manager", "tool_mode_manager", "factory", "remember_tool", "doctor", "bind", "outbox", "__init__"),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from .manager import PowerContextMemoryManager
-from .unconfigured import UnconfiguredMemoryManager
+from .wrong_settings import UnconfiguredMemoryManager
 
 
 class PowerContextMemory(PowerContextMemoryManager):

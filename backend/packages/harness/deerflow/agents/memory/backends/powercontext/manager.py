@@ -18,7 +18,7 @@ from .sanitizing import without_host_tags
 from .settings.loading import PowerContextSettings, load_settings
 from .settings.people import is_usable_user_id
 from .settings.yaml_config import ReadPolicy, parse_backend_config, reads_are_fatal
-from .unconfigured import UnconfiguredMemoryManager
+from .wrong_settings import UnconfiguredMemoryManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable

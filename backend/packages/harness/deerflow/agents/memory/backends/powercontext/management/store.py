@@ -22,11 +22,11 @@ from ..tools.changing import AlreadySo as NothingToChange
 from ..tools.changing import Changed, NotChanged
 from ..tools.changing import Outcome as ChangeOutcome
 from ..tools.correcting import Corrector
-from ..tools.finding import Finder, NotLookedUp
 from ..tools.forgetting import Forgetter
 from ..tools.outcomes import AlreadySaved, NotSaved, Saved
 from ..tools.saving import Saver
-from ..tools.wording import why_not_changed, why_not_looked_up, why_not_saved
+from ..tools.searching import Finder, NotLookedUp
+from ..tools.wording import UNKNOWN, why_not_changed, why_not_looked_up, why_not_saved
 from . import wording
 from .facts import citation_of, document, fact, fact_id
 from .gate import Gate
@@ -93,7 +93,7 @@ class FactStore:
         if isinstance(outcome, NotSaved):
             kind_of_error = MemoryUnavailableError if outcome.reason in wording.SERVER_REASONS else ValueError
             raise kind_of_error(wording.NOT_A_CATEGORY if outcome.reason == "unknown_kind" else why_not_saved(outcome, content))
-        raise ManagerError(wording.UNKNOWN_SAVE)
+        raise ManagerError(UNKNOWN)
 
     def update(self, binding: Binding | None, identifier: object, content: object, category: str | None) -> dict[str, Any]:
         """Correct a memory, and return the document.

@@ -127,14 +127,14 @@ class Recall:
             self._search_state.fails = True
             logger.warning("PowerContext recall: the search failed (%s). Until it is back, recalls use one request and find less.", type(error).__name__)
 
-    def _prepare(self, binding: Binding, query: str, second_query: str, deadline: Deadline) -> str:
-        """Return what the server prepares for ``query``, or else for ``second_query``. The second is asked if there is as much time left as the first took."""
+    def _prepare(self, binding: Binding, query: str, otherwise: str, deadline: Deadline) -> str:
+        """Return what the server prepares for ``query``, or else for ``otherwise``. That is asked if there is as much time left as the first took."""
         started = time.monotonic()
         context = self._client.prepare_context(binding, query, deadline=deadline)
-        if context or not second_query or deadline.left() < 2 * (time.monotonic() - started):
+        if context or not otherwise or deadline.left() < 2 * (time.monotonic() - started):
             return context
         try:
-            return self._client.prepare_context(binding, second_query, deadline=deadline)
+            return self._client.prepare_context(binding, otherwise, deadline=deadline)
         except PowerContextCancelledError:
             raise
         except PowerContextError:

@@ -14,10 +14,10 @@ from . import wording
 from .changing import NotChanged
 from .correcting import Corrector
 from .descriptions import DESCRIPTIONS
-from .finding import Finder, Found, NotLookedUp, as_result
 from .forgetting import Forgetter
 from .outcomes import NotSaved
 from .saving import Saver
+from .searching import Finder, Found, NotLookedUp, as_result
 
 Payload = Mapping[str, Any]
 
