@@ -23,7 +23,8 @@ from powercontext_support.replies import error
 from powercontext_support.sources import SOURCES, accept, contents, eventually
 from powercontext_support.transcripts import MARK, answer, first_turn, user
 
-from deerflow.agents.memory.backends.powercontext.capture.outbox import Limits, Outbox
+from deerflow.agents.memory.backends.powercontext.capture.outbox import Outbox
+from deerflow.agents.memory.backends.powercontext.capture.outbox_models import Limits
 
 pytest_plugins = ("powercontext_support.fixtures",)
 

@@ -10,7 +10,8 @@ from powercontext_support import OWNER, SCOPE, TOKEN, Configure
 from powercontext_support.real_server import RealServer
 
 from deerflow.agents.memory.backends.powercontext import PowerContextMemoryManager
-from deerflow.agents.memory.backends.powercontext.capture.outbox import Heard, Limits, Outbox
+from deerflow.agents.memory.backends.powercontext.capture.outbox import Outbox
+from deerflow.agents.memory.backends.powercontext.capture.outbox_models import Heard, Limits
 from deerflow.agents.memory.backends.powercontext.capture.selection import Said, Turn
 from deerflow.agents.memory.backends.powercontext.doctor.__main__ import main as doctor
 from deerflow.agents.memory.backends.powercontext.doctor.capture_checks import storage_folder

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.agents.memory.backends.powercontext.capture.outbox import Heard, Limits, Outbox
+from deerflow.agents.memory.backends.powercontext.capture.outbox import Outbox
+from deerflow.agents.memory.backends.powercontext.capture.outbox_models import Heard, Limits
 from deerflow.agents.memory.backends.powercontext.capture.selection import Said, Turn
 
 LIMITS = Limits(max_entries=1000, max_bytes=1_000_000, max_age_seconds=3600)

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from powercontext_support import OWNER
 
-from deerflow.agents.memory.backends.powercontext.api.models import PreparedContext, Readiness, Scope, ServerInfo
+from deerflow.agents.memory.backends.powercontext.api.models import PreparedContext, Scope
+from deerflow.agents.memory.backends.powercontext.api.server_models import Readiness, ServerInfo
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextStatusError, PowerContextTimeoutError
 from deerflow.agents.memory.backends.powercontext.settings.people import Entry, People
 

@@ -24,7 +24,8 @@ from powercontext_support.replies import Reply
 
 from deerflow.agents.memory.backends.powercontext.api.listing_models import ArtifactList, MemoryList
 from deerflow.agents.memory.backends.powercontext.api.memory_models import AtomicSearchReply, EntryReply, LifecycleReply, MemoryEntry, MemoryManifest, MemoryPage, MemoryRevision, MemoryState
-from deerflow.agents.memory.backends.powercontext.api.models import Capabilities, ErrorReply, PreparedContext, Readiness, Remembered, Response, Scope, SearchReply, ServerInfo, SourceAccepted, Stats
+from deerflow.agents.memory.backends.powercontext.api.models import ErrorReply, PreparedContext, Remembered, Response, Scope, SearchReply, SourceAccepted
+from deerflow.agents.memory.backends.powercontext.api.server_models import Capabilities, Readiness, ServerInfo, Stats
 from deerflow.agents.memory.backends.powercontext.deadline import Deadline
 from deerflow.agents.memory.backends.powercontext.errors import PowerContextConfigurationError, PowerContextError, PowerContextResponseError
 from deerflow.agents.memory.backends.powercontext.process import shared_client

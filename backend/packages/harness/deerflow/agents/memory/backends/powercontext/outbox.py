@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .capture.outbox import Limits, Outbox, Status
+from .capture.outbox import Outbox
+from .capture.outbox_models import Limits, Status
 from .doctor.capture_checks import storage_folder
 from .doctor.config_file import read_config
 from .doctor.environment import enter_checkout

@@ -20,6 +20,12 @@ from .models import ERROR_CODES, ErrorReply
 # 32 KiB of text is six times that when every byte is escaped as \u00XX; the rest is the envelope.
 MAX_RESPONSE_BYTES: Final = 6 * 32768 + 8192
 
+MAX_HITS: Final = 50
+"""The most hits a search returns (1.4.1 and 1.2.0)."""
+
+# As many memories of 8192 bytes each, with six bytes for one, and their envelopes.
+MAX_SEARCH_RESPONSE_BYTES: Final = MAX_HITS * (6 * 8192 + 1024)
+
 
 def get(operation: str, path: str, binding: Binding, *, max_response_bytes: int = MAX_RESPONSE_BYTES) -> Request:
     """Return a question."""

@@ -23,7 +23,8 @@ from ..settings.people import Binding, People
 from .backoff import Backoff
 from .lease import Lease
 from .log import CaptureLog
-from .outbox import Entry, Outbox
+from .outbox import Outbox
+from .outbox_models import Entry
 from .worker import Worker
 
 SEND_SECONDS: Final = 10.0

@@ -19,7 +19,8 @@ from ..settings.people import Binding
 from ..transport.forking import in_forked_children
 from .delivery import Delivery
 from .log import CaptureLog, announce
-from .outbox import Heard, Limits, Outbox
+from .outbox import Outbox
+from .outbox_models import Heard, Limits
 from .selection import KeepHidden, read_turns
 from .worker import Worker
 

@@ -12,12 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from .database import Database
 from .evidence import Evidence, News, Origin, message_key, news
+from .outbox_models import Entry, Heard, Limits, Status
 from .selection import Turn
 
 MAX_SEEN: Final = 500_000
@@ -26,59 +26,6 @@ MAX_SEEN: Final = 500_000
 
 OPEN: Final = "open"
 """The mark of what compaction took out of a turn that is not over: the model may still save it explicitly."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What may wait: entries, bytes of UTF-8, and for how long in seconds."""
-
-    max_entries: int
-    max_bytes: int
-    max_age_seconds: float
-
-
-@dataclass(frozen=True)
-class Heard:
-    """A conversation as the host handed it over.
-
-    Attributes:
-        compaction: Whether the host is about to drop these messages in the middle of a run.
-    """
-
-    user_id: str = field(repr=False)
-    scope_id: str = field(repr=False)
-    thread_id: str = field(repr=False)
-    turns: Sequence[Turn] = field(repr=False)
-    compaction: bool = False
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One source that waits, without its text."""
-
-    id: int
-    user_id: str = field(repr=False)
-    destination: bytes = field(repr=False)
-    thread_key: bytes = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Status:
-    """What can be said of the outbox without saying what is in it.
-
-    Attributes:
-        waiting: Entries that are to be sent, now or when the turn they belong to is over.
-        parked: Entries that PowerContext refused, by its error code.
-        oldest_seconds: How long the oldest of all has been here; 0 if there is none.
-        counts: Since the file was made: ``queued``, ``sent``, ``refused`` (the outbox was full), ``expired``,
-            ``purged``, and ``left out: …``.
-    """
-
-    waiting: int
-    parked: dict[str, int]
-    bytes: int
-    oldest_seconds: float
-    counts: dict[str, int]
 
 
 class Outbox:

@@ -16,7 +16,7 @@ from ..settings.variables import PowerContextSettings
 from .config_file import resolved
 
 if TYPE_CHECKING:
-    from ..capture.outbox import Status
+    from ..capture.outbox_models import Status
 
 _LONG_SECONDS: Final = 3600.0
 
@@ -42,7 +42,8 @@ def check_capture(settings: PowerContextSettings, config: Mapping[str, Any]) -> 
         return
     what = "what people with a binding write" + (", and the final answers" if settings.capture == "turns" else "")
     yield Finding("ok", "capture", f"{settings.capture}: {what}, is sent to be learned from; PowerContext cannot delete what it was sent")
-    from ..capture.outbox import Limits, Outbox
+    from ..capture.outbox import Outbox
+    from ..capture.outbox_models import Limits
 
     outbox = Outbox(storage_folder(config), Limits(settings.capture_max_entries, settings.capture_max_bytes, settings.capture_max_days * 86400.0))
     if not outbox.exists():

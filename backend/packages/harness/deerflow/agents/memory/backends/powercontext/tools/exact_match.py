@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from ..api.client import MAX_HITS, MAX_MATCHES, PowerContextClient
+from ..api.client import MAX_MATCHES, PowerContextClient
 from ..api.models import MAX_QUERY_CHARACTERS, Hit
+from ..api.requests import MAX_HITS
 from ..deadline import Deadline
 from ..errors import (
     PowerContextAuthenticationError,
