@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,6 +79,37 @@ def test_files_and_functions_stay_short(source: Path) -> None:
             body = node.body[1:] if ast.get_docstring(node) else node.body
             length = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
             assert length <= 30, f"{node.name} has {length} lines"
+
+
+def ends_of_strings(tree: ast.AST) -> dict[int, float]:
+    """Return at which byte of a line the last string ends that began there or above it."""
+    ends: dict[int, float] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            last = node.end_lineno or 0
+            ends |= dict.fromkeys(range(node.lineno, last), math.inf)
+            ends[last] = max(ends.get(last, 0), node.end_col_offset or 0)
+    return ends
+
+
+def documentation(tree: ast.AST) -> set[int]:
+    """Return the lines of docstrings."""
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    return {line for node in texts for line in range(node.lineno, (node.end_lineno or 0) + 1)}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.relative_to(FOLDER).as_posix())
+def test_only_a_string_goes_beyond_column_120(source: Path) -> None:
+    text = source.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    ends, documented = ends_of_strings(tree), documentation(tree)
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > 120:
+            assert number not in documented, f"line {number}"
+            end = ends.get(number, 0)
+            behind = "" if end == math.inf else line.encode()[int(end) :].decode().split("#")[0]
+            assert end, f"line {number}"
+            assert set(behind) <= set(" ,)]}:"), f"line {number}"
 
 
 IMPORT_PROBE = """

@@ -1,8 +1,8 @@
 """Who may use which Scope, from the command line: ``python -m deerflow.agents.memory.backends.powercontext.bind``.
 
 ``add`` a person to the bindings file, with a new Scope where none is named; ``list``; ``remove``. The Gateway reads the
-file when it starts, so every change needs a restart. Removing deletes nothing on the server. Exit code 0: done, or there
-was nothing to do; 1: refused or failed, and the file is as it was; 2: wrong usage.
+file when it starts, so every change needs a restart. Removing deletes nothing on the server. Exit code 0: done, or
+there was nothing to do; 1: refused or failed, and the file is as it was; 2: wrong usage.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from typing import Final, NoReturn
 from .api.provisioning import check_use, create_scope
 from .deadline import Deadline
 from .diagnostics import remedy_for
-from .errors import PowerContextAuthenticationError, PowerContextConfigurationError, PowerContextError, PowerContextScopeNotFoundError, PowerContextTimeoutError
+from .errors import (
+    PowerContextAuthenticationError,
+    PowerContextConfigurationError,
+    PowerContextError,
+    PowerContextScopeNotFoundError,
+    PowerContextTimeoutError,
+)
 from .settings.bindings_writer import locked, read_entries, write_entries
 from .settings.identifiers import OWNER_ID_RULE, SCOPE_ID_RULE, TOKEN_RULE, is_owner_id, is_scope_id, is_token
 from .settings.loading import VARIABLES, PowerContextSettings, read_settings
@@ -38,9 +44,15 @@ def add(options: argparse.Namespace) -> str:
     token = None if options.token_file is None else _token_from(options.token_file)
     with locked(options.file):
         entries = read_entries(options.file) if os.path.lexists(options.file) else []
-        position = next((number for number, entry in enumerate(entries) if entry.owner_user_id == options.user_id), len(entries))
+        position = next(
+            (number for number, entry in enumerate(entries) if entry.owner_user_id == options.user_id),
+            len(entries),
+        )
         old = entries[position] if position < len(entries) else None
-        _must(old is None or options.scope in (None, old.scope_id), f"binding {position + 1} is this person's, and has another Scope; remove it first")
+        _must(
+            old is None or options.scope in (None, old.scope_id),
+            f"binding {position + 1} is this person's, and has another Scope; remove it first",
+        )
         new = Entry(options.user_id, options.scope or "") if old is None else old
         new = replace(new, token=token or new.token, shared=new.shared or options.shared)
         if new == old:
@@ -74,7 +86,10 @@ def remove(options: argparse.Namespace) -> str:
 
 def _provided(entry: Entry, settings: PowerContextSettings) -> Entry:
     """Return ``entry`` with a Scope that is there and that its token may use."""
-    _must(entry.token is not None or settings.token is not None or not needs_token(settings.base_url), "a token is needed: set POWERCONTEXT_DEERFLOW_TOKEN")
+    _must(
+        entry.token is not None or settings.token is not None or not needs_token(settings.base_url),
+        "a token is needed: set POWERCONTEXT_DEERFLOW_TOKEN",
+    )
     transport = Transport(settings.endpoint)
     deadline = Deadline.after(LIMIT_SECONDS)
     try:
@@ -92,7 +107,10 @@ def _provided(entry: Entry, settings: PowerContextSettings) -> Entry:
 
 
 def _problem(error: PowerContextError) -> str:
-    if isinstance(error, PowerContextAuthenticationError) and error.operation in ("create_scope", "create_access_binding"):
+    if isinstance(error, PowerContextAuthenticationError) and error.operation in (
+        "create_scope",
+        "create_access_binding",
+    ):
         return "PowerContext does not let POWERCONTEXT_DEERFLOW_TOKEN create Scopes and grant their use: set it to an administrator's token for this command"
     if isinstance(error, PowerContextScopeNotFoundError):
         return "PowerContext has no such Scope: name one that is there, or none for a new one"
@@ -136,14 +154,31 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        self.exit(2, "These arguments are wrong; see --help. A token is never one of them: give it with --token-file.\n")
+        self.exit(
+            2,
+            "These arguments are wrong; see --help. A token is never one of them: give it with --token-file.\n",
+        )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(allow_abbrev=False, prog="python -m deerflow.agents.memory.backends.powercontext.bind", description="Say which DeerFlow user may use which PowerContext Scope. The Gateway reads the file when it starts.")
-    parser.add_argument("--file", default=os.environ.get(f"{ENVIRONMENT_PREFIX}BINDINGS_FILE"), help="the bindings file; without it, that of POWERCONTEXT_DEERFLOW_BINDINGS_FILE")
+    parser = _Parser(
+        allow_abbrev=False,
+        prog="python -m deerflow.agents.memory.backends.powercontext.bind",
+        description="Say which DeerFlow user may use which PowerContext Scope. The Gateway reads the file when it starts.",
+    )
+    parser.add_argument(
+        "--file",
+        default=os.environ.get(f"{ENVIRONMENT_PREFIX}BINDINGS_FILE"),
+        help="the bindings file; without it, that of POWERCONTEXT_DEERFLOW_BINDINGS_FILE",
+    )
     commands = parser.add_subparsers(required=True, metavar="add | list | remove")
-    _describe_add(commands.add_parser("add", allow_abbrev=False, help="add a person, with a new Scope if none is named; needs the Gateway's environment"))
+    _describe_add(
+        commands.add_parser(
+            "add",
+            allow_abbrev=False,
+            help="add a person, with a new Scope if none is named; needs the Gateway's environment",
+        ),
+    )
     commands.add_parser("list", help="show the people, their Scopes and no token").set_defaults(run=show)
     removing = commands.add_parser("remove", help="remove a person; nothing is deleted on the server")
     removing.add_argument("user_id")
@@ -154,8 +189,16 @@ def _parser() -> argparse.ArgumentParser:
 def _describe_add(adding: argparse.ArgumentParser) -> None:
     adding.add_argument("user_id", help="the person's id in DeerFlow's user table")
     adding.add_argument("--scope", metavar="ID", help="an existing Scope")
-    adding.add_argument("--shared", action="store_true", help="others may have the same Scope; all of them have to say so")
-    adding.add_argument("--token-file", metavar="FILE", help="a file with the person's own token, - for standard input; without it, POWERCONTEXT_DEERFLOW_TOKEN is used")
+    adding.add_argument(
+        "--shared",
+        action="store_true",
+        help="others may have the same Scope; all of them have to say so",
+    )
+    adding.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="a file with the person's own token, - for standard input; without it, POWERCONTEXT_DEERFLOW_TOKEN is used",
+    )
     adding.set_defaults(run=add)
 
 
@@ -164,7 +207,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if not options.file or not os.path.isabs(options.file):
-        print("Name the bindings file by its absolute path, with --file or POWERCONTEXT_DEERFLOW_BINDINGS_FILE.", file=sys.stderr)
+        print(
+            "Name the bindings file by its absolute path, with --file or POWERCONTEXT_DEERFLOW_BINDINGS_FILE.",
+            file=sys.stderr,
+        )
         return 2
     options.file = os.path.realpath(options.file)  # a link stays a link
     if isinstance(sys.stdout, io.TextIOWrapper):

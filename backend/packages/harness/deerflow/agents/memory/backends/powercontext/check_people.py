@@ -1,4 +1,7 @@
-"""Asks the server about every binding, a few at a time, and sums up. Positions name them; ids and tokens stay out of it."""
+"""Asks the server about every binding, a few at a time, and sums up.
+
+Positions name them; ids and tokens stay out of it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,13 @@ PEOPLES_SHARE: Final = 0.8
 """So much of the time is for the questions about several people; the rest is for those about the server."""
 
 
-def check_everybody(client: PowerContextClient, bindings: Sequence[Binding], deadline: Deadline, *, each_seconds: float) -> tuple[list[Finding], Binding | None]:
+def check_everybody(
+    client: PowerContextClient,
+    bindings: Sequence[Binding],
+    deadline: Deadline,
+    *,
+    each_seconds: float,
+) -> tuple[list[Finding], Binding | None]:
     """Ask whether the server has what ``bindings`` need. Nothing is written.
 
     Args:
@@ -42,7 +51,12 @@ def check_everybody(client: PowerContextClient, bindings: Sequence[Binding], dea
     """
     [first, *others] = bindings
     if others and _answers(client, deadline.within(each_seconds)):
-        finding, good = check_people(client, bindings, deadline.within(PEOPLES_SHARE * deadline.left()), each_seconds=each_seconds)
+        finding, good = check_people(
+            client,
+            bindings,
+            deadline.within(PEOPLES_SHARE * deadline.left()),
+            each_seconds=each_seconds,
+        )
         findings = list(check_server(client, good or first, deadline))
         return [*(said for said in findings if good or said.status != "failed"), finding], good
     findings = list(check_server(client, first, deadline))
@@ -56,7 +70,13 @@ def _answers(client: PowerContextClient, deadline: Deadline) -> bool:
         return False
 
 
-def check_people(client: PowerContextClient, bindings: Sequence[Binding], deadline: Deadline, *, each_seconds: float) -> tuple[Finding, Binding | None]:
+def check_people(
+    client: PowerContextClient,
+    bindings: Sequence[Binding],
+    deadline: Deadline,
+    *,
+    each_seconds: float,
+) -> tuple[Finding, Binding | None]:
     """Ask for the Scope of each of ``bindings``, with its token. Nothing is written.
 
     Args:

@@ -8,7 +8,9 @@ from typing import Self
 
 
 class Deadline:
-    """The point in time at which a call ends, whatever it is doing. It also knows whether the call was cancelled before, and whether it wrote.
+    """The point in time at which a call ends, whatever it is doing.
+
+    It also knows whether the call was cancelled before, and whether it wrote.
 
     Attributes:
         at: The point on ``time.monotonic()``.
@@ -35,7 +37,9 @@ class Deadline:
         return Deadline(min(self.at, time.monotonic() + seconds), self._origin)
 
     def sharing(self, share: float) -> Deadline:
-        """Return the deadline of a question that leaves time for the next one. Its reply may take ``share`` of what is left when it goes out.
+        """Return the deadline of a question that leaves time for the next one.
+
+        Its reply may take ``share`` of what is left when it goes out.
 
         To connect it may take all of it, since the next question uses the same connection.
         """

@@ -43,7 +43,8 @@ class Finding:
     detail: str
 
     def __str__(self) -> str:
-        detail = "".join(sign if sign.isprintable() else "?" for sign in self.detail)  # names of variables and files may hold anything
+        # names of variables and files may hold anything
+        detail = "".join(sign if sign.isprintable() else "?" for sign in self.detail)
         return f"{self.status:<8} {self.what:<11} {detail}"
 
 
@@ -53,7 +54,9 @@ def concerns_one_person(error: Exception) -> bool:
 
 
 def describe(error: Exception, elapsed_seconds: float, binding: Binding | None = None) -> str:
-    """Return what may be logged of ``error``. Its class, operation, reason or status, code and request id, and the time it took.
+    """Return what may be logged of ``error``.
+
+    That is its class, operation, reason or status, code and request id, and the time it took.
 
     Of several people's ``binding`` the number is told, where the error is about that person alone.
     """
@@ -69,18 +72,24 @@ def describe(error: Exception, elapsed_seconds: float, binding: Binding | None =
 
 
 def settings_warnings(settings: PowerContextSettings, bindings_file: str = "it") -> Iterator[str]:
-    """Yield what is allowed but will hardly be what the operator wants. ``bindings_file`` is what to call that file in a command."""
+    """Yield what is allowed but will hardly be what the operator wants.
+
+    ``bindings_file`` is what to call that file in a command.
+    """
     if settings.max_bytes < 1000:
         yield "POWERCONTEXT_DEERFLOW_MAX_BYTES is below 1000: hardly any memory fits into that; 8000 is the default"
     if settings.bindings_are_open:
         yield f"the file of POWERCONTEXT_DEERFLOW_BINDINGS_FILE can be read or changed by others than its owner, and it decides who gets whose memory: chmod 600 {bindings_file}, if it is no secret that a container was given"
     if odd := settings.people.unlike_deerflows_ids:
         rest = "not shaped like the ids in DeerFlow's user table (a UUID in lower case): check it, for nobody else gets that memory"
-        yield f"{settings.named_in} is {rest}" if settings.bindings_file is None else f"{settings.named_in}: owner_user_id of {positions(odd)} is {rest}"
+        yield (f"{settings.named_in} is {rest}" if settings.bindings_file is None else f"{settings.named_in}: owner_user_id of {positions(odd)} is {rest}")
 
 
 def positions(bindings: Iterable[Binding]) -> str:
-    """Return the numbers of ``bindings`` as a person writes them: ``bindings 1-3, 7``; of many, the first. ``bindings`` are in order."""
+    """Return the numbers of ``bindings`` as a person writes them: ``bindings 1-3, 7``; of many, the first.
+
+    ``bindings`` are in order.
+    """
     numbers = [binding.position for binding in bindings]
     return f"{'binding' if len(numbers) == 1 else 'bindings'} {told(numbers)}"
 

@@ -9,7 +9,10 @@ from .wrong_settings import UnconfiguredMemoryManager
 
 
 class PowerContextMemory(PowerContextMemoryManager):
-    """Builds the manager. The contract wants one to have ``search`` exactly if it says so, so each mode has a class of its own."""
+    """Builds the manager.
+
+    The contract wants one to have ``search`` exactly if it says so, so each mode has a class of its own.
+    """
 
     @classmethod
     def from_config(
@@ -21,7 +24,8 @@ class PowerContextMemory(PowerContextMemoryManager):
     ) -> PowerContextMemoryManager | UnconfiguredMemoryManager:
         """Build the manager of ``mode``. See ``PowerContextMemoryManager.from_config``."""
         if mode == "tool":
-            from .tool_mode_manager import PowerContextToolMemoryManager  # DeerFlow imports every backend at start-up, and most have another mode
+            # DeerFlow imports every backend at start-up, and most have another mode
+            from .tool_mode_manager import PowerContextToolMemoryManager
 
             return PowerContextToolMemoryManager.from_config(backend_config, mode=mode, **host_hooks)
         return PowerContextMemoryManager.from_config(backend_config, mode=mode, **host_hooks)

@@ -1,4 +1,7 @@
-"""What this backend needs of DeerFlow: its memory contract, and which version of it is there. The only file that imports DeerFlow."""
+"""What this backend needs of DeerFlow: its memory contract, and which version of it is there.
+
+The only file that imports DeerFlow.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ ManagerError: type[Exception] = contract.MemoryManagerError
 
 
 class MemoryUnavailableError(contract.MemoryManagerError, OSError):
-    """The memory server did not do it, and said so or was never asked. An ``OSError`` too: DeerFlow's page knows what to say to that."""
+    """The memory server did not do it, and said so or was never asked.
+
+    An ``OSError`` too: DeerFlow's page knows what to say to that.
+    """
 
 
 NO_QUERY: Final = "this DeerFlow forwards no query, so recall finds nothing; update it (September 2026 or later), or set memory.mode: tool"

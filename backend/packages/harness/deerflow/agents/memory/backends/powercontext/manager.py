@@ -1,4 +1,4 @@
-"""DeerFlow's memory contract on PowerContext. Recall at the start of a conversation, and capture only where the operator wants it."""
+"""DeerFlow's memory contract on PowerContext: recall, and capture only where the operator wants it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ logger = logging.getLogger(__name__)
 class PowerContextMemoryManager(MemoryManager):
     """Recalls what the configured user's Scope holds (RFC section 4).
 
-    Saving is the ``remember`` tool's work. ``add``, ``aadd`` and ``add_nowait`` do nothing, unless the operator switched
-    capture on (RFC section 7); then they queue what is new, and neither raise nor wait for the server. Management methods keep the contract's ``NotImplementedError``; DeerFlow's memory page answers 501.
-    Safe for any number of threads.
+    Saving is the ``remember`` tool's work. ``add``, ``aadd`` and ``add_nowait`` do nothing, unless the operator
+    switched capture on (RFC section 7); then they queue what is new, and neither raise nor wait for the server.
+    Management methods keep the contract's ``NotImplementedError``; DeerFlow's memory page answers 501. Safe for any
+    number of threads.
 
     Raises:
         PowerContextConfigurationError: The environment or ``backend_config`` is wrong; nothing is contacted.
@@ -64,10 +65,10 @@ class PowerContextMemoryManager(MemoryManager):
         should_keep_hidden_message: Callable[[Any], bool] | None = None,
         **_host_hooks: Any,
     ) -> PowerContextMemoryManager | UnconfiguredMemoryManager:
-        """Build the manager from the environment's settings. No network; the host's other hooks are for backends that extract memories.
+        """Build the manager from the environment's settings, without a request to the server.
 
-        Where they are wrong, a manager comes back that has no memory for anybody and has logged why: an error from
-        here would end every run of every user.
+        The host's other hooks are for backends that extract memories. Where the settings are wrong, a manager comes
+        back that has no memory for anybody and has logged why: an error from here would end every run of every user.
         """
         try:
             parse_backend_config(backend_config)  # before pydantic, whose errors would quote it
@@ -177,7 +178,14 @@ class PowerContextMemoryManager(MemoryManager):
         if self._capture is not None:
             self._capture.wait(self._capture.hear(user_id, thread_id, messages))
 
-    def add_nowait(self, thread_id: str, messages: list[Any], *, agent_name: str | None = None, user_id: str | None = None) -> None:
+    def add_nowait(
+        self,
+        thread_id: str,
+        messages: list[Any],
+        *,
+        agent_name: str | None = None,
+        user_id: str | None = None,
+    ) -> None:
         """Capture what compaction is about to remove, if capture is on. Waits for nothing."""
         if self._capture is not None:
             self._capture.hear(user_id, thread_id, messages, compaction=True)
@@ -222,9 +230,9 @@ class PowerContextMemoryManager(MemoryManager):
             logger.info("PowerContext memory is ready (%.0f ms).", (time.monotonic() - started) * 1000)
 
     def shutdown_flush(self, timeout: float) -> bool:
-        """Send what was captured, within ``timeout`` seconds. Return whether nothing is left; what is left stays in the outbox.
+        """Send what was captured, within ``timeout`` seconds, and return whether nothing is left.
 
-        Without capture nothing is ever buffered.
+        What is left stays in the outbox. Without capture nothing is ever buffered.
         """
         return True if self._capture is None else self._capture.flush(timeout)
 

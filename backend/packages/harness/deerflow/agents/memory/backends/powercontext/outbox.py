@@ -1,7 +1,7 @@
 """What capture has not sent yet: ``python -m deerflow.agents.memory.backends.powercontext.outbox status|retry|purge``.
 
-Run it with the environment of the Gateway's process (in Docker: inside the Gateway's container). It shows no text, user,
-thread or Scope, and makes no request. Exit status 0: done; 1: the outbox cannot be used; 2: it could not run.
+Run it with the environment of the Gateway's process (in Docker: inside the Gateway's container). It shows no text,
+user, thread or Scope, and makes no request. Exit status 0: done; 1: the outbox cannot be used; 2: it could not run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     outbox = Outbox(folder, Limits(0, 0, float("inf")))  # nothing is put in here, or too old
     if not outbox.exists():
-        print(f"There is no outbox in {folder}: nothing has been captured yet, or DeerFlow's storage folder is another one (--storage-path).")
+        print(
+            f"There is no outbox in {folder}: nothing has been captured yet, or DeerFlow's storage folder is another one (--storage-path).",
+        )
         return 0
     try:
         _do(options.command, outbox)
@@ -49,7 +51,9 @@ def _do(command: str, outbox: Outbox) -> None:
     if command == "status":
         print("\n".join(_lines(outbox.status())))
     elif command == "retry":
-        print(f"{outbox.retry()} refused entries wait again; the Gateway sends them with the next conversation it captures, or when it is restarted.")
+        print(
+            f"{outbox.retry()} refused entries wait again; the Gateway sends them with the next conversation it captures, or when it is restarted.",
+        )
     else:
         print(f"{outbox.purge()} entries forgotten. {_UNDELETABLE}")
 
@@ -62,21 +66,37 @@ def _lines(status: Status) -> list[str]:
 
 
 def _config(path: Path | None) -> Mapping[str, Any]:
-    """Return DeerFlow's config.yaml; an empty one if none is named and none is here. DeerFlow's folder may be named by variables alone."""
+    """Return DeerFlow's config.yaml; an empty one if none is named and none is here.
+
+    DeerFlow's folder may be named by variables alone.
+    """
     found = path or Path(os.environ.get("DEER_FLOW_CONFIG_PATH", "config.yaml"))
     return read_config(found) if path is not None or found.exists() else {}
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m deerflow.agents.memory.backends.powercontext.outbox", description="See, send again or forget what PowerContext capture has not sent yet. No text, user, thread or Scope is shown.")
+    parser = argparse.ArgumentParser(
+        prog="python -m deerflow.agents.memory.backends.powercontext.outbox",
+        description="See, send again or forget what PowerContext capture has not sent yet. No text, user, thread or Scope is shown.",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("status", help="count what waits, what PowerContext refused, and what became of the rest")
     commands.add_parser("retry", help="let what PowerContext refused be sent again")
     commands.add_parser("purge", help="forget everything that has not been sent")
     for command in commands.choices.values():
-        command.add_argument("--deerflow", type=Path, metavar="FOLDER", help="a DeerFlow checkout: use its config.yaml and its .env")
+        command.add_argument(
+            "--deerflow",
+            type=Path,
+            metavar="FOLDER",
+            help="a DeerFlow checkout: use its config.yaml and its .env",
+        )
         command.add_argument("--config", type=Path, metavar="FILE", help="DeerFlow's config.yaml")
-        command.add_argument("--storage-path", type=Path, metavar="FOLDER", help="DeerFlow's storage folder, if neither names it")
+        command.add_argument(
+            "--storage-path",
+            type=Path,
+            metavar="FOLDER",
+            help="DeerFlow's storage folder, if neither names it",
+        )
     return parser
 
 

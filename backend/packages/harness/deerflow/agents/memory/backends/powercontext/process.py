@@ -13,7 +13,10 @@ from .transport.forking import in_forked_children
 
 
 class _Shared:
-    """The process's client: one, for settings never change; only tests and benches have several. A closed one is replaced."""
+    """The process's client: one, for settings never change; only tests and benches have several.
+
+    A closed one is replaced.
+    """
 
     def __init__(self) -> None:
         self._start()
@@ -40,7 +43,10 @@ def shared_client(settings: PowerContextSettings) -> PowerContextClient:
 
 
 class PerClient:
-    """Something that a client has once, made at first need, and a process has one client. It must not hold on to the client."""
+    """Something that a client has once, made at first need, and a process has one client.
+
+    It must not hold on to the client.
+    """
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make

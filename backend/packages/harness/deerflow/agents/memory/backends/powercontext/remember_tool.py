@@ -1,7 +1,7 @@
 """The model-facing tools, on DeerFlow's extension contract (plugin tools, API 0.2.2 and later).
 
-Enabled by ``plugins: [{use: "deerflow.agents.memory.backends.powercontext.remember_tool:install"}]``; the path is that of the
-first of them, ``remember``, and stays. ``POWERCONTEXT_DEERFLOW_TOOLS`` says which there are.
+Enabled by ``plugins: [{use: "deerflow.agents.memory.backends.powercontext.remember_tool:install"}]``; the path is that
+of the first of them, ``remember``, and stays. ``POWERCONTEXT_DEERFLOW_TOOLS`` says which there are.
 """
 
 from __future__ import annotations
@@ -38,12 +38,16 @@ def install(registry: Any, config: Mapping[str, Any]) -> None:
             true``.
     """
     if config:
-        raise PowerContextConfigurationError("plugins[].config of the PowerContext tool must be empty; its settings are the POWERCONTEXT_DEERFLOW_ variables of the Gateway's environment")
+        raise PowerContextConfigurationError(
+            "plugins[].config of the PowerContext tool must be empty; its settings are the POWERCONTEXT_DEERFLOW_ variables of the Gateway's environment",
+        )
     settings = load_settings()
     register = getattr(registry, "plugin", None)
     contribution = _contribution(settings) if register is not None else None
     if register is None or contribution is None or register(contribution) is not True:
-        raise PowerContextConfigurationError("This DeerFlow has no plugin tools, so there is no `remember`: update it (extension API 0.2.2 or later) or remove the entry from `plugins`")
+        raise PowerContextConfigurationError(
+            "This DeerFlow has no plugin tools, so there is no `remember`: update it (extension API 0.2.2 or later) or remove the entry from `plugins`",
+        )
 
 
 def _contribution(settings: PowerContextSettings) -> Any:
@@ -57,7 +61,15 @@ def _contribution(settings: PowerContextSettings) -> Any:
         title="PowerContext memory",
         description="Saves, looks up, corrects and forgets what the user asks for, in PowerContext.",
         enabled=True,
-        tools=tuple(ModelTool(name=name, description=DESCRIPTIONS[name], input_schema=SCHEMAS[name], handler=_handler(name, tool, settings)) for name, tool in offered_tools(settings).items()),
+        tools=tuple(
+            ModelTool(
+                name=name,
+                description=DESCRIPTIONS[name],
+                input_schema=SCHEMAS[name],
+                handler=_handler(name, tool, settings),
+            )
+            for name, tool in offered_tools(settings).items()
+        ),
     )
 
 
@@ -67,7 +79,8 @@ def _handler(name: str, tool: Tool, settings: PowerContextSettings) -> Any:
         binding = settings.people.binding_of(getattr(getattr(context, "principal", None), "user_id", None))
         if binding is None:
             told = f"{_NOT_DONE[name]}: this memory belongs to another user."
-        elif payload.keys() - SCHEMAS[name]["properties"].keys():  # it may stand for something we would not do, such as another Scope
+        # it may stand for something we would not do, such as another Scope
+        elif payload.keys() - SCHEMAS[name]["properties"].keys():
             told = f"{_NOT_DONE[name]}: give {' and '.join(SCHEMAS[name]['properties'])}, and nothing else."
         else:
             told = tool.tell(await _call(name, tool, binding, payload), payload)
@@ -84,7 +97,11 @@ async def _call(name: str, tool: Tool, binding: Binding, payload: Payload) -> An
     """Return what came of a call, within ``CALL_SECONDS`` and on a thread of ours."""
     deadline = Deadline.after(CALL_SECONDS)
     try:
-        outcome = await run(lambda: tool.call(binding, payload, deadline), deadline=deadline, abandoned=lambda outcome: _log_abandoned(name, outcome))
+        outcome = await run(
+            lambda: tool.call(binding, payload, deadline),
+            deadline=deadline,
+            abandoned=lambda outcome: _log_abandoned(name, outcome),
+        )
     except PowerContextBusyError as error:
         outcome = tool.refuse("busy", error)
     except PowerContextCancelledError as error:
@@ -93,7 +110,12 @@ async def _call(name: str, tool: Tool, binding: Binding, payload: Payload) -> An
     return outcome
 
 
-_NOT_DONE: Final = {"remember": "Not saved", "recall": "Not looked up", "correct": "Not corrected", "forget": "Not forgotten"}
+_NOT_DONE: Final = {
+    "remember": "Not saved",
+    "recall": "Not looked up",
+    "correct": "Not corrected",
+    "forget": "Not forgotten",
+}
 _CALLED: Final = {"remember": "save", "recall": "look-up", "correct": "correction", "forget": "forgetting"}
 
 

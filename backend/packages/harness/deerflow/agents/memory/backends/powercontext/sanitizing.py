@@ -1,9 +1,9 @@
 """Tags of the host's own blocks, made harmless in what comes from memory.
 
-DeerFlow puts the recalled text between ``<memory>`` and ``</memory>``, and that between ``<system-reminder>`` and its end, as it
-is. A memory that says ``</memory>`` would leave the block, and what follows it would read as DeerFlow's own words. DeerFlow
-writes such tags as ``&lt;…&gt;`` in the memories of its own backend; here they get square brackets, which read the same and
-take no more bytes, so that the text stays within its budget. Nothing else changes.
+DeerFlow puts the recalled text between ``<memory>`` and ``</memory>``, and that between ``<system-reminder>`` and its
+end, as it is. A memory that says ``</memory>`` would leave the block, and what follows it would read as DeerFlow's own
+words. DeerFlow writes such tags as ``&lt;…&gt;`` in the memories of its own backend; here they get square brackets,
+which read the same and take no more bytes, so that the text stays within its budget. Nothing else changes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ _UNSEEN: Final = "\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u
 
 
 def _spelled(name: str) -> str:
-    """Return a pattern for ``name`` in ordinary or full-width letters. DeerFlow writes the second block with ``-`` and with ``_``."""
+    """Return a pattern for ``name`` in ordinary or full-width letters.
+
+    DeerFlow writes the second block with ``-`` and with ``_``.
+    """
     letters = {letter: f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in name}
     letters["-"] = "[-_\u2010\u2011\uff0d\uff3f]"
     return f"[{_UNSEEN}]*".join(letters[letter] for letter in name)
@@ -27,8 +30,8 @@ def _spelled(name: str) -> str:
 def _tag() -> re.Pattern[str]:
     """Return the pattern of a tag, made at first need: DeerFlow imports this folder at start-up, chosen or not.
 
-    A name goes on with a letter, "-", ":", or "." and a letter: <memory-size> is another tag. What stands behind the name, up
-    to a ">" in the same line, is the tag's.
+    A name goes on with a letter, "-", ":", or "." and a letter: <memory-size> is another tag. What stands behind the
+    name, up to a ">" in the same line, is the tag's.
     """
     name = rf"[\s/\\\uff0f{_UNSEEN}]*(?:{_spelled('memory')}|{_spelled('system-reminder')})[{_UNSEEN}]*(?![\w:-]|\.\w)"
     rest = r"[^<>\uff1c\uff1e\ufe64\ufe65\n]{0,200}"
@@ -36,7 +39,10 @@ def _tag() -> re.Pattern[str]:
 
 
 def without_host_tags(text: str) -> str:
-    """Return ``text`` with square brackets around each tag that would open or close one of the host's blocks. It never gets longer, in bytes."""
+    """Return ``text`` with square brackets around each tag that would open or close one of the host's blocks.
+
+    It never gets longer, in bytes.
+    """
     if "<" not in text and "\uff1c" not in text and "\ufe64" not in text:
         return text
     return _tag().sub(_in_square_brackets, text)

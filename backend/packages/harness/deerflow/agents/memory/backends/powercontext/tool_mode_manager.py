@@ -13,8 +13,8 @@ from .manager import PowerContextMemoryManager
 class PowerContextToolMemoryManager(PowerContextMemoryManager):
     """Adds search, facts and the memory document to recall.
 
-    ``clear_memory`` and ``import_memory`` keep the contract's ``NotImplementedError``: other tools share a Scope, and one
-    click must not empty or fill it. ``agent_name`` selects nothing: all of a person's agents share the Scope.
+    ``clear_memory`` and ``import_memory`` keep the contract's ``NotImplementedError``: other tools share a Scope, and
+    one click must not empty or fill it. ``agent_name`` selects nothing: all of a person's agents share the Scope.
     """
 
     supports_search: ClassVar[bool] = True
@@ -81,7 +81,10 @@ class PowerContextToolMemoryManager(PowerContextMemoryManager):
         agent_name: str | None = None,
         user_id: str | None = None,
     ) -> tuple[dict[str, Any], str | None]:
-        """Save a memory whose kind is ``category``; PowerContext keeps no confidence. See ``FactStore.create`` for the errors."""
+        """Save a memory whose kind is ``category``; PowerContext keeps no confidence.
+
+        See ``FactStore.create`` for the errors.
+        """
         return self._facts.create(self._settings.people.binding_of(user_id), content, category)
 
     def update_fact(

@@ -24,7 +24,10 @@ logger = logging.getLogger(__name__)
 
 
 class UnconfiguredMemoryManager(MemoryManager):
-    """No memory for anybody. Every method of the contract that could read or write memory finds none and sends nothing."""
+    """No memory for anybody.
+
+    Every method of the contract that could read or write memory finds none and sends nothing.
+    """
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -40,14 +43,19 @@ class UnconfiguredMemoryManager(MemoryManager):
                 owner is, every signed-in user may be.
         """
         owner = os.environ.get("POWERCONTEXT_DEERFLOW_OWNER_USER_ID", "")
-        manager = cls(backend_config={}, mode="middleware")  # there is nothing to search, so the contract has no other mode for it
+        # there is nothing to search, so the contract has no other mode for it
+        manager = cls(backend_config={}, mode="middleware")
         if not reads_are_fatal:
             manager._stops = lambda user_id: False
         elif is_owner_id(owner) and "POWERCONTEXT_DEERFLOW_BINDINGS_FILE" not in os.environ:
             manager._stops = lambda user_id: user_id == owner
         else:
             manager._stops = is_usable_user_id
-        logger.error("%s\nUntil then %s.", error, "runs stop that need memory" if reads_are_fatal else "there is no memory, and runs go on without it")
+        logger.error(
+            "%s\nUntil then %s.",
+            error,
+            "runs stop that need memory" if reads_are_fatal else "there is no memory, and runs go on without it",
+        )
         return manager
 
     @classmethod

@@ -25,21 +25,48 @@ class ChangeOperations:
         _check(state.artifact.artifact_id == artifact_id, request)
         return state
 
-    def get_artifact_revision(self, binding: Binding, artifact_id: str, revision: int, *, deadline: Deadline) -> MemoryRevision:
+    def get_artifact_revision(
+        self,
+        binding: Binding,
+        artifact_id: str,
+        revision: int,
+        *,
+        deadline: Deadline,
+    ) -> MemoryRevision:
         """Return one revision of a memory, whatever came after it (1.3 and later)."""
-        request = get("get_artifact_revision", f"{_artifact(binding, 'atomic-memory', artifact_id)}/revisions/{revision}", binding)
+        request = get(
+            "get_artifact_revision",
+            f"{_artifact(binding, 'atomic-memory', artifact_id)}/revisions/{revision}",
+            binding,
+        )
         memory = MemoryRevision.parse(*success(request, self._transport.exchange(request, deadline)))
         named = (memory.scope_id, memory.artifact.artifact_id, memory.artifact.revision)
         _check(named == (binding.scope_id.get_secret_value(), artifact_id, revision), request)
         return memory
 
-    def replace_artifact(self, binding: Binding, reference: ArtifactReference, kind: str, text: str, *, deadline: Deadline) -> MemoryRevision:
-        """Make ``text`` the next revision of a memory, if ``reference`` is still the present one (1.3 and later). It goes on a connection of its own.
+    def replace_artifact(
+        self,
+        binding: Binding,
+        reference: ArtifactReference,
+        kind: str,
+        text: str,
+        *,
+        deadline: Deadline,
+    ) -> MemoryRevision:
+        """Make ``text`` the next revision of a memory, if ``reference`` is still the present one (1.3 and later).
+
+        It goes on a connection of its own.
 
         The server does it to a forgotten memory, too, and leaves that forgotten.
         """
         path = _artifact(binding, "atomic-memory", reference.artifact_id)
-        request = put("replace_artifact", path, binding, {"content": {"kind": kind, "text": text}}, if_match=f'"revision:{reference.revision}"')
+        request = put(
+            "replace_artifact",
+            path,
+            binding,
+            {"content": {"kind": kind, "text": text}},
+            if_match=f'"revision:{reference.revision}"',
+        )
         memory = MemoryRevision.parse(*success(request, self._transport.exchange(request, deadline)))
         done = (memory.scope_id, memory.artifact.artifact_id, memory.kind, memory.text)
         wanted = (binding.scope_id.get_secret_value(), reference.artifact_id, kind, text)
@@ -57,7 +84,12 @@ class ChangeOperations:
 
     def get_memory_manifest(self, binding: Binding, *, deadline: Deadline) -> MemoryManifest:
         """Return the Scope's Memory without texts (before 1.3)."""
-        request = get("get_artifact", _artifact(binding, "memory", "memory"), binding, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
+        request = get(
+            "get_artifact",
+            _artifact(binding, "memory", "memory"),
+            binding,
+            max_response_bytes=MAX_SEARCH_RESPONSE_BYTES,
+        )
         return MemoryManifest.parse(*success(request, self._transport.exchange(request, deadline)))
 
     def get_memory_entry(self, binding: Binding, citation: EntryCitation, *, deadline: Deadline) -> MemoryEntry:
@@ -68,16 +100,38 @@ class ChangeOperations:
         _check(entry.citation == citation, request)
         return entry
 
-    def revise_memory_entry(self, binding: Binding, citation: EntryCitation, kind: str, text: str, *, deadline: Deadline) -> MemoryEntry:
-        """Change an entry, if nothing was written to its Memory since ``citation`` (servers before 1.3). It goes on a connection of its own."""
-        payload = {"scope_id": binding.scope_id.get_secret_value(), "citation": citation.model_dump(), "kind": kind, "text": text}
+    def revise_memory_entry(
+        self,
+        binding: Binding,
+        citation: EntryCitation,
+        kind: str,
+        text: str,
+        *,
+        deadline: Deadline,
+    ) -> MemoryEntry:
+        """Change an entry, if nothing was written to its Memory since ``citation`` (servers before 1.3).
+
+        It goes on a connection of its own.
+        """
+        payload = {
+            "scope_id": binding.scope_id.get_secret_value(),
+            "citation": citation.model_dump(),
+            "kind": kind,
+            "text": text,
+        }
         request = post("revise_memory_entry", "/v1/memory/entries/revise", binding, payload, writes=True)
         entry = EntryReply.parse(*success(request, self._transport.exchange(request, deadline))).entry
-        _check((entry.citation.entry_id, entry.kind, entry.text, entry.state) == (citation.entry_id, kind, text, "active"), request)
+        _check(
+            (entry.citation.entry_id, entry.kind, entry.text, entry.state) == (citation.entry_id, kind, text, "active"),
+            request,
+        )
         return entry
 
     def retire_memory_entry(self, binding: Binding, citation: EntryCitation, *, deadline: Deadline) -> MemoryEntry:
-        """Take an entry out of use, if nothing was written to its Memory since ``citation`` (servers before 1.3). It goes on a connection of its own."""
+        """Take an entry out of use, if nothing was written to its Memory since ``citation`` (servers before 1.3).
+
+        It goes on a connection of its own.
+        """
         payload = {"scope_id": binding.scope_id.get_secret_value(), "citation": citation.model_dump()}
         request = post("retire_memory_entry", "/v1/memory/entries/retire", binding, payload, writes=True)
         entry = EntryReply.parse(*success(request, self._transport.exchange(request, deadline))).entry

@@ -23,7 +23,8 @@ from .server_models import Capabilities, Readiness, ServerInfo, Stats
 MAX_MATCHES: Final = 100
 """The most that a search of artifacts finds or a page of a list has (1.4.1)."""
 
-# A recall need not have the worst of replies: as many memories of 8192 bytes each, with two bytes for one, and their envelopes.
+# A recall need not have the worst of replies: as many memories of 8192 bytes each, with two bytes for one, and their
+# envelopes.
 MAX_ATOMIC_SEARCH_RESPONSE_BYTES: Final = MAX_HITS * (2 * 8192 + 4096)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -52,12 +53,14 @@ class PowerContextClient(ListOperations, ChangeOperations):
         self._transport.close()
 
     def prepare_context(self, binding: Binding, query: str, *, deadline: Deadline) -> str:
-        """Return the text the server prepared for ``query``, unchanged; ``""`` if it has none. It has citations and keeps within ``max_bytes``.
+        """Return the text the server prepared for ``query``, unchanged; ``""`` if it has none.
+
+        It has citations and keeps within ``max_bytes``.
 
         Args:
             binding: Whose memory.
-            query: Not blank; cut after ``MAX_QUERY_CHARACTERS``, without its leading blanks if there are more of them; lone
-                surrogates become U+FFFD.
+            query: Not blank; cut after ``MAX_QUERY_CHARACTERS``, without its leading blanks if there are more of them;
+                lone surrogates become U+FFFD.
             deadline: Of the whole call.
         """
         start = query[:MAX_QUERY_CHARACTERS]
@@ -73,7 +76,11 @@ class PowerContextClient(ListOperations, ChangeOperations):
         reply = self._transport.exchange(request, deadline)
         prepared = PreparedContext.parse(*success(request, reply))
         if prepared.content_bytes > self._max_bytes:
-            raise PowerContextResponseError("the text is over the budget", operation=request.operation, request_id=reply.request_id)
+            raise PowerContextResponseError(
+                "the text is over the budget",
+                operation=request.operation,
+                request_id=reply.request_id,
+            )
         return prepared.content or ""
 
     def remember_memory(self, binding: Binding, kind: str, text: str, *, deadline: Deadline) -> Remembered:
@@ -87,7 +94,11 @@ class PowerContextClient(ListOperations, ChangeOperations):
         reply = self._transport.exchange(request, deadline)
         remembered = Remembered.parse(*success(request, reply))
         if not remembered.is_about(kind, text):
-            raise PowerContextResponseError("the reply is about another memory", operation=request.operation, request_id=reply.request_id)
+            raise PowerContextResponseError(
+                "the reply is about another memory",
+                operation=request.operation,
+                request_id=reply.request_id,
+            )
         return remembered
 
     def search_memory(self, binding: Binding, query: str, *, deadline: Deadline) -> list[Hit]:
@@ -96,34 +107,77 @@ class PowerContextClient(ListOperations, ChangeOperations):
         ``query`` has at most ``MAX_QUERY_CHARACTERS``.
         """
         payload = {"scope_id": binding.scope_id.get_secret_value(), "query": query, "mode": "fts", "limit": MAX_HITS}
-        request = post("search_memory", "/v1/memory/search", binding, payload, max_response_bytes=MAX_SEARCH_RESPONSE_BYTES)
+        request = post(
+            "search_memory",
+            "/v1/memory/search",
+            binding,
+            payload,
+            max_response_bytes=MAX_SEARCH_RESPONSE_BYTES,
+        )
         return SearchReply.parse(*success(request, self._transport.exchange(request, deadline))).hits
 
-    def search_atomic_memory(self, binding: Binding, query: str, *, every_word_of: str | None = None, deadline: Deadline) -> Sequence[Hit]:
+    def search_atomic_memory(
+        self,
+        binding: Binding,
+        query: str,
+        *,
+        every_word_of: str | None = None,
+        deadline: Deadline,
+    ) -> Sequence[Hit]:
         """Return up to ``MAX_HITS`` active memories that have any word of ``query``, best first by the server's index.
 
-        With ``every_word_of``, a kind: up to ``MAX_MATCHES`` of this kind that have every word; of two words or fewer the server lets one be
-        enough. ``query`` has at most ``MAX_QUERY_CHARACTERS``. Servers before 1.3 answer 404 or 405 without an error code.
+        With ``every_word_of``, a kind: up to ``MAX_MATCHES`` of this kind that have every word; of two words or fewer
+        the server lets one be enough. ``query`` has at most ``MAX_QUERY_CHARACTERS``. Servers before 1.3 answer 404 or
+        405 without an error code.
         """
         narrow: dict[str, Any] = {"filters": {"kind": every_word_of}, "admission": {"lexical_coverage": 1}}
         wide: dict[str, Any] = {"admission": {"lexical_coverage": 0, "lexical_min_matched_terms": 1}}
-        payload = {"query": _SURROGATE.sub("\ufffd", query), "mode": "text", "limit": MAX_MATCHES if every_word_of else MAX_HITS} | (narrow if every_word_of else wide)
+        payload = {
+            "query": _SURROGATE.sub("\ufffd", query),
+            "mode": "text",
+            "limit": MAX_MATCHES if every_word_of else MAX_HITS,
+        } | (narrow if every_word_of else wide)
         path = f"/v1/scopes/{quote(binding.scope_id.get_secret_value(), safe='')}/artifacts/atomic-memory/search"
-        request = post("search_atomic_memory", path, binding, payload, max_response_bytes=MAX_ATOMIC_SEARCH_RESPONSE_BYTES)
+        request = post(
+            "search_atomic_memory",
+            path,
+            binding,
+            payload,
+            max_response_bytes=MAX_ATOMIC_SEARCH_RESPONSE_BYTES,
+        )
         return AtomicSearchReply.parse(*success(request, self._transport.exchange(request, deadline))).results
 
-    def capture_content_source(self, binding: Binding, source_id: str, content: str, metadata: Mapping[str, str | int], *, deadline: Deadline) -> None:
-        """Store a source that memories may be made of. The same once more changes nothing, and is the cure for a lost reply.
+    def capture_content_source(
+        self,
+        binding: Binding,
+        source_id: str,
+        content: str,
+        metadata: Mapping[str, str | int],
+        *,
+        deadline: Deadline,
+    ) -> None:
+        """Store a source that memories may be made of.
+
+        The same once more changes nothing, and is the cure for a lost reply.
 
         ``content`` has 1 to 200,000 characters and is not blank. Raises ``PowerContextStatusError`` with the code
         ``source_conflict`` if the Scope has another content or metadata under ``source_id``.
         """
-        payload = {"scope_id": binding.scope_id.get_secret_value(), "source_id": source_id, "content": content, "metadata": dict(metadata)}
+        payload = {
+            "scope_id": binding.scope_id.get_secret_value(),
+            "source_id": source_id,
+            "content": content,
+            "metadata": dict(metadata),
+        }
         request = post("capture_content_source", "/v1/sources/content", binding, payload)
         reply = self._transport.exchange(request, deadline)
         accepted = SourceAccepted.parse(*success(request, reply, statuses=(202,)))
         if accepted.source.source_id != source_id:
-            raise PowerContextResponseError("the reply is about another source", operation=request.operation, request_id=reply.request_id)
+            raise PowerContextResponseError(
+                "the reply is about another source",
+                operation=request.operation,
+                request_id=reply.request_id,
+            )
 
     def get_stats(self, binding: Binding, *, deadline: Deadline) -> Stats:
         """Return how much of the person's Scope the server has looked through for memories."""
@@ -160,5 +214,9 @@ class PowerContextClient(ListOperations, ChangeOperations):
         reply = self._transport.exchange(request, deadline)
         scope = Scope.parse(*success(request, reply))
         if scope.scope_id != scope_id:
-            raise PowerContextResponseError("the reply is about another Scope", operation=request.operation, request_id=reply.request_id)
+            raise PowerContextResponseError(
+                "the reply is about another Scope",
+                operation=request.operation,
+                request_id=reply.request_id,
+            )
         return scope

@@ -20,7 +20,11 @@ class ListedMemory(Response):
     @classmethod
     def _flatten(cls, entry: Any) -> Any:
         match entry:
-            case {"artifact": citation, "kind": kind, "text": text} | {"citation": citation, "kind": kind, "text": text}:
+            case {"artifact": citation, "kind": kind, "text": text} | {
+                "citation": citation,
+                "kind": kind,
+                "text": text,
+            }:
                 return {"citation": citation, "kind": kind, "text": text}
         raise ValueError
 

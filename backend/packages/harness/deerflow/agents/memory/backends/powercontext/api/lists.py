@@ -25,10 +25,20 @@ class ListOperations:
     _transport: Transport
 
     def list_memory_entries(self, binding: Binding, cursor: str | None = None, *, deadline: Deadline) -> MemoryList:
-        """Return a page of the Scope's active memories, by id (before 1.3: all of them). ``cursor`` is the page before's."""
-        page = {"limit": MAX_PAGE, "cursor": cursor} if cursor else {}  # 1.2.0 knows neither, and its list has no next page
+        """Return a page of the Scope's active memories, by id (before 1.3: all of them).
+
+        ``cursor`` is the page before's.
+        """
+        # 1.2.0 knows neither, and its list has no next page
+        page = {"limit": MAX_PAGE, "cursor": cursor} if cursor else {}
         payload = {"scope_id": binding.scope_id.get_secret_value()} | page
-        request = post("list_memory_entries", "/v1/memory/entries/list", binding, payload, max_response_bytes=MAX_LIST_RESPONSE_BYTES)
+        request = post(
+            "list_memory_entries",
+            "/v1/memory/entries/list",
+            binding,
+            payload,
+            max_response_bytes=MAX_LIST_RESPONSE_BYTES,
+        )
         return MemoryList.parse(*success(request, self._transport.exchange(request, deadline)))
 
     def list_artifacts(self, binding: Binding, cursor: str | None = None, *, deadline: Deadline) -> ArtifactList:
@@ -38,10 +48,26 @@ class ListOperations:
         request = get("list_artifacts", path, binding, max_response_bytes=MAX_LIST_RESPONSE_BYTES)
         return ArtifactList.parse(*success(request, self._transport.exchange(request, deadline)))
 
-    def list_atomic_memories(self, binding: Binding, kind: str, cursor: str | None, *, deadline: Deadline) -> MemoryPage:
-        """Return a page of the active memories of ``kind``, in the order of their ids; ``cursor`` is the page before's. Since 1.3."""
+    def list_atomic_memories(
+        self,
+        binding: Binding,
+        kind: str,
+        cursor: str | None,
+        *,
+        deadline: Deadline,
+    ) -> MemoryPage:
+        """Return a page of the active memories of ``kind``, in the order of their ids; ``cursor`` is the page before's.
+
+        Since 1.3.
+        """
         payload = {"scope_id": binding.scope_id.get_secret_value(), "kind": kind, "limit": MAX_PAGE}
         if cursor:
             payload["cursor"] = cursor
-        request = post("list_atomic_memories", "/v1/atomic-memory/list", binding, payload, max_response_bytes=MAX_LIST_RESPONSE_BYTES)
+        request = post(
+            "list_atomic_memories",
+            "/v1/atomic-memory/list",
+            binding,
+            payload,
+            max_response_bytes=MAX_LIST_RESPONSE_BYTES,
+        )
         return MemoryPage.parse(*success(request, self._transport.exchange(request, deadline)))

@@ -1,4 +1,7 @@
-"""What we read of memories beside their saving. That is one of them, to forget or correct it, and those that a search of 1.3 and later finds."""
+"""What we read of memories beside their saving.
+
+That is one of them, to forget or correct it, and those that a search of 1.3 and later finds.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ class LifecycleReply(Response):
 
 
 class MemoryRevision(Response):
-    """One revision of an atomic memory. ``GET …/{artifact_id}/revisions/{revision}`` and the answer to ``PUT …/{artifact_id}``."""
+    """One revision of an atomic memory.
+
+    ``GET …/{artifact_id}/revisions/{revision}`` and the answer to ``PUT …/{artifact_id}``.
+    """
 
     scope_id: str = Field(repr=False)
     artifact: ArtifactReference
@@ -68,7 +74,10 @@ class ManifestEntry(Response):
 
 
 class MemoryManifest(Response):
-    """The Memory's present revision, and which version of each entry is in it. ``GET …/artifacts/memory/memory`` before 1.3."""
+    """The Memory's present revision, and which version of each entry is in it.
+
+    ``GET …/artifacts/memory/memory`` before 1.3.
+    """
 
     memory_ref: ArtifactReference
     entries: list[ManifestEntry]
@@ -89,7 +98,12 @@ class AtomicHit(Hit):
     @classmethod
     def _flatten(cls, hit: Any) -> Any:
         match hit:
-            case {"family": family, "artifact_id": artifact_id, "revision": revision, "content": {"kind": kind, "text": text}}:
+            case {
+                "family": family,
+                "artifact_id": artifact_id,
+                "revision": revision,
+                "content": {"kind": kind, "text": text},
+            }:
                 citation = {"family": family, "artifact_id": artifact_id, "revision": revision}
                 return {"text": text, "citation": citation, "kind": kind}
         raise ValueError

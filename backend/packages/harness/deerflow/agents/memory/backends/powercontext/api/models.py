@@ -34,9 +34,12 @@ ERROR_CODES: Final = frozenset(
         "artifact_owner_pending",
         "legacy_memory_operation_unsupported",
         "source_conflict",
-    }
+    },
 )
-"""The server's error codes we may repeat. Any other word of a reply is the server's text, and stays out of logs and messages."""
+"""The server's error codes we may repeat.
+
+Any other word of a reply is the server's text, and stays out of logs and messages.
+"""
 
 
 _Identifier = Annotated[str, Field(pattern=r"^[\x21-\x7E]{1,128}$")]
@@ -58,7 +61,11 @@ class Response(BaseModel):
             return cls.model_validate_json(body)
         except ValidationError:
             pass  # its text would quote the reply, so it must not hang on to ours
-        raise PowerContextResponseError("the reply is not what PowerContext's contract says", operation=operation, request_id=request_id)
+        raise PowerContextResponseError(
+            "the reply is not what PowerContext's contract says",
+            operation=operation,
+            request_id=request_id,
+        )
 
 
 class PreparedContext(Response):
@@ -131,7 +138,12 @@ class Hit(Response):
             case {"memory": {"artifact": citation, "text": text, "kind": kind, "state": state}}:
                 return {"text": text, "citation": citation, "kind": kind, "state": state}
             case {"citation": citation, "text": text}:
-                return {"text": text, "citation": citation, "kind": hit.get("kind"), "state": hit.get("state", "active")}
+                return {
+                    "text": text,
+                    "citation": citation,
+                    "kind": hit.get("kind"),
+                    "state": hit.get("state", "active"),
+                }
         raise ValueError
 
 
@@ -163,7 +175,10 @@ class Remembered(Response):
         raise ValueError
 
     def is_about(self, kind: str, text: str) -> bool:
-        """Tell whether the memory is an active one of exactly ``kind`` and ``text``. One that is not named is about anything."""
+        """Tell whether the memory is an active one of exactly ``kind`` and ``text``.
+
+        One that is not named is about anything.
+        """
         return self.memory is None or (self.memory.kind, self.memory.text, self.memory.state) == (kind, text, "active")
 
 

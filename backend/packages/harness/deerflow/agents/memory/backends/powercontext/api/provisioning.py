@@ -46,7 +46,11 @@ def create_scope(transport: Transport, token: SecretStr | None, user_id: str, de
         PowerContextError: The server did not say that it is there. Asking again is safe.
     """
     key = hashlib.sha256(f"powercontext-for-deerflow:{user_id}".encode()).hexdigest()
-    body = {"title": f"DeerFlow memory {key[:8]}", "summary": "What DeerFlow recalls for one person", "idempotency_key": f"deerflow-{key}"}
+    body = {
+        "title": f"DeerFlow memory {key[:8]}",
+        "summary": "What DeerFlow recalls for one person",
+        "idempotency_key": f"deerflow-{key}",
+    }
     request = _write("create_scope", "/v1/scopes", token, body)
     return Scope.parse(*success(request, transport.exchange(request, deadline), statuses=(200, 201))).scope_id
 
@@ -74,7 +78,12 @@ def check_use(transport: Transport, binding: Binding, deadline: Deadline, *, gra
     who = get("get_access_principal", "/v1/access/me", binding)
     principal = _Me.parse(*success(who, transport.exchange(who, deadline))).principal
     key = hashlib.sha256(json.dumps([principal.type, principal.id, scope_id, ROLE]).encode()).hexdigest()
-    body = {"subject": {"type": principal.type, "id": principal.id}, "resource": {"type": "scope", "scope_id": scope_id}, "role": ROLE, "idempotency_key": f"deerflow-{key}"}
+    body = {
+        "subject": {"type": principal.type, "id": principal.id},
+        "resource": {"type": "scope", "scope_id": scope_id},
+        "role": ROLE,
+        "idempotency_key": f"deerflow-{key}",
+    }
     grant = _write("create_access_binding", "/v1/access/bindings/create", granted_by, body)
     _Granted.parse(*success(grant, transport.exchange(grant, deadline), statuses=(200, 201)))
     success(request, transport.exchange(request, deadline))

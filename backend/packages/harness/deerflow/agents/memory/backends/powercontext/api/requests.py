@@ -32,14 +32,31 @@ def get(operation: str, path: str, binding: Binding, *, max_response_bytes: int 
     return Request(operation, "GET", path, max_response_bytes, binding.token)
 
 
-def post(operation: str, path: str, binding: Binding, payload: dict[str, Any], *, max_response_bytes: int = MAX_RESPONSE_BYTES, writes: bool = False) -> Request:
+def post(
+    operation: str,
+    path: str,
+    binding: Binding,
+    payload: dict[str, Any],
+    *,
+    max_response_bytes: int = MAX_RESPONSE_BYTES,
+    writes: bool = False,
+) -> Request:
     """Return a question, or a write, with a body."""
     return Request(operation, "POST", path, max_response_bytes, binding.token, _json(payload), writes=writes)
 
 
 def put(operation: str, path: str, binding: Binding, payload: dict[str, Any], *, if_match: str) -> Request:
     """Return a write that holds only if the server still has what ``if_match`` names."""
-    return Request(operation, "PUT", path, MAX_RESPONSE_BYTES, binding.token, _json(payload), if_match=if_match, writes=True)
+    return Request(
+        operation,
+        "PUT",
+        path,
+        MAX_RESPONSE_BYTES,
+        binding.token,
+        _json(payload),
+        if_match=if_match,
+        writes=True,
+    )
 
 
 def _json(payload: dict[str, Any]) -> bytes:
@@ -75,5 +92,8 @@ def _error_code(reply: Reply) -> str | None:
 
 
 def is_unknown_route(error: PowerContextError) -> bool:
-    """Tell whether the server does not know the path, as one before 1.3 a newer one. What it says of an unknown Scope has an error code."""
+    """Tell whether the server does not know the path, as one before 1.3 a newer one.
+
+    What it says of an unknown Scope has an error code.
+    """
     return isinstance(error, PowerContextStatusError) and error.status_code in (404, 405) and error.code is None

@@ -52,7 +52,10 @@ class Capabilities(Response):
 
 
 class Stats(Response):
-    """``POST /v1/stats`` of one Scope. How many of its sources have been looked through for memories, how many not yet, and its active memories."""
+    """``POST /v1/stats`` of one Scope.
+
+    It tells how many of its sources have been looked through for memories, how many not yet, and its active memories.
+    """
 
     sources_processed: int = Field(ge=0)
     sources_pending: int = Field(ge=0)
@@ -62,6 +65,11 @@ class Stats(Response):
     @classmethod
     def _flatten(cls, reply: Any) -> Any:
         match reply:
-            case {"inventory": {"sources": {"memory_processed": processed, "memory_pending": pending}, "memory": {"entries": {"active": active}}}}:
+            case {
+                "inventory": {
+                    "sources": {"memory_processed": processed, "memory_pending": pending},
+                    "memory": {"entries": {"active": active}},
+                }
+            }:
                 return {"sources_processed": processed, "sources_pending": pending, "active_memories": active}
         raise ValueError

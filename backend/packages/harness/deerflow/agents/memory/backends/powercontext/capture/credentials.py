@@ -1,6 +1,7 @@
 """What looks like a credential. A text with one is left out whole: cutting it out would leave what stands around it.
 
-The forms are those the issuers publish; each has a test. It is no search for personal data: DeerFlow's own redaction is.
+The forms are those the issuers publish; each has a test. It is no search for personal data: DeerFlow's own redaction
+is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,26 @@ _NAMES: Final = (
     r"(?:access|private|account|signing|encryption|licen[cs]e|client)[ _-]?(?:key|secret)|(?:seed|recovery)[ _-]?phrase|"
     r"passwort|kennwort|mot de passe|contraseña|senha|пароль|密码|密碼|口令|密钥|密鑰|助记词|令牌|パスワード|비밀번호"
 )
-_NAME_HINTS: Final = ("pass", "pwd", "secret", "credential", "token", "key", "phrase", "passwort", "kennwort", "contraseña", "senha", "пароль", "密", "口令", "助记词", "令牌", "パスワード", "비밀번호")
+_NAME_HINTS: Final = (
+    "pass",
+    "pwd",
+    "secret",
+    "credential",
+    "token",
+    "key",
+    "phrase",
+    "passwort",
+    "kennwort",
+    "contraseña",
+    "senha",
+    "пароль",
+    "密",
+    "口令",
+    "助记词",
+    "令牌",
+    "パスワード",
+    "비밀번호",
+)
 _ONE_TIME: Final = r"(?:\b(?:(?:verification|one[- ]time|security|login|2fa|otp) (?:code|pin)|otp|pin)\s*(?:is|[:=])|(?:验证码|驗證碼)\s*[是为為:：]?)\s*[0-9]{4,8}\b"
 # What follows a name without being a secret: types, placeholders, and how people speak about passwords.
 _HARMLESS: Final = (
@@ -30,9 +50,13 @@ _END: Final = r"(?=[\s\"'`,;.!?。，；！？）)]|$)"
 
 
 def _assigned() -> str:
-    """Return the pattern of a named value. After ``=`` or ``:`` that is anything, after "is" what is no plain word about passwords."""
+    """Return the pattern of a named value.
+
+    After ``=`` or ``:`` that is anything, after "is" what is no plain word about passwords.
+    """
     value = r"(?P<quote>[\"'`]?)(?!" + _HARMLESS + _END + r")(?![\u3040-\u9fff\uac00-\ud7af])[^\s\"'`()\[\]{}<>$,;，。；]{4,}(?![(\[])"
-    whose = r"(?:[ \t]+(?:of|for|to|on|at|in|from|von|für|de)(?:[ \t]+[\w.@/-]{1,40}){1,5}?)?"  # "the password of the scanner is …"
+    # "the password of the scanner is …"
+    whose = r"(?:[ \t]+(?:of|for|to|on|at|in|from|von|für|de)(?:[ \t]+[\w.@/-]{1,40}){1,5}?)?"
     return rf"(?:{_NAMES})[\"'`]?{whose}[ \t]*(?:[:=：]+[ \t]*|(?:is|are|was|lautet|ist|est|es|это|是|为|為|は|を)[ \t]*[:：]?[ \t]*){value}"
 
 
@@ -44,17 +68,32 @@ PATTERNS: Final[tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]] = tupl
         ("AWS key", ("akia", "asia"), r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])", 0),
         ("GitHub token", ("gh", "github_pat_"), r"\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{22,}", 0),
         ("GitLab token", ("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}", 0),
-        ("Slack token", ("xox", "hooks.slack.com"), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|hooks\.slack\.com/services/\S{10,}", 0),
+        (
+            "Slack token",
+            ("xox", "hooks.slack.com"),
+            r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|hooks\.slack\.com/services/\S{10,}",
+            0,
+        ),
         ("API key sk-", ("sk-", "sk_", "rk_"), r"\bsk-[A-Za-z0-9_-]{16,}|\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}", 0),
         ("Google key", ("aiza", "ya29."), r"\bAIza[A-Za-z0-9_-]{35}|\bya29\.[A-Za-z0-9_-]{20,}", 0),
         ("package registry token", ("npm_", "pypi-"), r"\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{50,}", 0),
         ("Hugging Face token", ("hf_",), r"\bhf_[A-Za-z0-9]{30,}", 0),
-        ("Chinese cloud key", ("ltai", "akid", "aklt"), r"\b(?:LTAI[A-Za-z0-9]{12,26}|AKID[A-Za-z0-9]{28,36}|AKLT[A-Za-z0-9_-]{20,})(?![A-Za-z0-9])", 0),
+        (
+            "Chinese cloud key",
+            ("ltai", "akid", "aklt"),
+            r"\b(?:LTAI[A-Za-z0-9]{12,26}|AKID[A-Za-z0-9]{28,36}|AKLT[A-Za-z0-9_-]{20,})(?![A-Za-z0-9])",
+            0,
+        ),
         ("SendGrid key", ("sg.",), r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", 0),
         ("DigitalOcean token", ("do",), r"\bdo[opr]_v1_[0-9a-f]{40,}", 0),
         ("Telegram bot token", (":aa",), r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}", 0),
         ("JSON web token", ("eyj",), r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", 0),
-        ("authorization header", ("bearer", "basic"), r"\b(?:bearer|basic)\s+(?=[A-Za-z0-9+/=._~-]*[0-9])[A-Za-z0-9+/=._~-]{12,}", re.IGNORECASE),
+        (
+            "authorization header",
+            ("bearer", "basic"),
+            r"\b(?:bearer|basic)\s+(?=[A-Za-z0-9+/=._~-]*[0-9])[A-Za-z0-9+/=._~-]{12,}",
+            re.IGNORECASE,
+        ),
         ("URL with a password", ("://",), r"[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:[^\s/@]{1,200}@", re.IGNORECASE),
         ("named secret", _NAME_HINTS, _assigned(), re.IGNORECASE),
         ("one-time code", ("code", "pin", "otp", "验证码", "驗證碼"), _ONE_TIME, re.IGNORECASE),

@@ -46,7 +46,10 @@ _MEANINGS: Final = {
     sqlite3.SQLITE_FULL: ("cannot grow; the disk is full", False),
     sqlite3.SQLITE_IOERR: ("cannot be read or written; look into the disk", False),
     sqlite3.SQLITE_CANTOPEN: ("cannot be opened; make the folder writable for the Gateway", False),
-    sqlite3.SQLITE_CORRUPT: ("is damaged; move it away (what waits in it is lost to PowerContext) and restart the Gateway", True),
+    sqlite3.SQLITE_CORRUPT: (
+        "is damaged; move it away (what waits in it is lost to PowerContext) and restart the Gateway",
+        True,
+    ),
     sqlite3.SQLITE_NOTADB: ("is no outbox; move it away and restart the Gateway", True),
 }
 
@@ -62,7 +65,11 @@ class _Gate:
         self._lock = threading.Lock()
         self._held_for_fork = False
         if hasattr(os, "register_at_fork"):  # Windows has no fork
-            os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child)
+            os.register_at_fork(
+                before=self._before_fork,
+                after_in_parent=self._after_fork,
+                after_in_child=self._in_child,
+            )
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -110,9 +117,15 @@ class Database:
                 with self._open() as connection:
                     yield connection
             except sqlite3.Error as error:
-                problem = _MEANINGS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, (f"cannot be used ({type(error).__name__})", False))
+                problem = _MEANINGS.get(
+                    getattr(error, "sqlite_errorcode", 0) & 0xFF,
+                    (f"cannot be used ({type(error).__name__})", False),
+                )
             except OSError as error:
-                problem = (f"cannot be used ({type(error).__name__}); make the folder writable for the Gateway, and look whether its disk is full", False)
+                problem = (
+                    f"cannot be used ({type(error).__name__}); make the folder writable for the Gateway, and look whether its disk is full",
+                    False,
+                )
         if problem is not None:
             raise PowerContextOutboxError(f"{FILE_NAME} in DeerFlow's storage folder {problem[0]}", lasting=problem[1])
 
@@ -128,15 +141,28 @@ class Database:
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         found = self._path.lstat()
         if not stat.S_ISREG(found.st_mode) or (hasattr(os, "geteuid") and found.st_uid != os.geteuid()):
-            raise PowerContextOutboxError(f"{FILE_NAME} in DeerFlow's storage folder is not a file of the Gateway's own; move it away and restart the Gateway", lasting=True)
+            raise PowerContextOutboxError(
+                f"{FILE_NAME} in DeerFlow's storage folder is not a file of the Gateway's own; move it away and restart the Gateway",
+                lasting=True,
+            )
         if os.name == "posix" and found.st_mode & 0o077:
             self._path.chmod(0o600)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=rw", uri=True, timeout=self._busy_seconds, isolation_level=None)
+        connection = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=self._busy_seconds,
+            isolation_level=None,
+        )
         try:
-            for setting in ("trusted_schema = OFF", "secure_delete = ON", "synchronous = FULL", "journal_mode = TRUNCATE"):
+            for setting in (
+                "trusted_schema = OFF",
+                "secure_delete = ON",
+                "synchronous = FULL",
+                "journal_mode = TRUNCATE",
+            ):
                 connection.execute(f"PRAGMA {setting}")
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -166,8 +192,17 @@ class Database:
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
         elif application != _APPLICATION_ID:
-            raise PowerContextOutboxError(f"{FILE_NAME} in DeerFlow's storage folder is no outbox; move it away and restart the Gateway", lasting=True)
+            raise PowerContextOutboxError(
+                f"{FILE_NAME} in DeerFlow's storage folder is no outbox; move it away and restart the Gateway",
+                lasting=True,
+            )
         elif version != VERSION:
-            raise PowerContextOutboxError(f"{FILE_NAME} in DeerFlow's storage folder is of version {version}, and this backend reads {VERSION}; use the backend that made it, or move it away", lasting=True)
+            raise PowerContextOutboxError(
+                f"{FILE_NAME} in DeerFlow's storage folder is of version {version}, and this backend reads {VERSION}; use the backend that made it, or move it away",
+                lasting=True,
+            )
         elif not self._checked and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise PowerContextOutboxError(f"{FILE_NAME} in DeerFlow's storage folder {_MEANINGS[sqlite3.SQLITE_CORRUPT][0]}", lasting=True)
+            raise PowerContextOutboxError(
+                f"{FILE_NAME} in DeerFlow's storage folder {_MEANINGS[sqlite3.SQLITE_CORRUPT][0]}",
+                lasting=True,
+            )

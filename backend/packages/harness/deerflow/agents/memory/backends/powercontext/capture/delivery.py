@@ -1,4 +1,7 @@
-"""From the outbox to the server. In order within a thread, the same bytes until the server has them, and nothing for strangers."""
+"""From the outbox to the server.
+
+It goes in order within a thread, with the same bytes until the server has them, and nothing for strangers.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,14 @@ class _Flush:
 class Delivery:
     """Sends what waits in the outbox, on one daemon thread of the process and in one process at a time."""
 
-    def __init__(self, outbox: Outbox, client: PowerContextClient, people: People, storage_path: Path, log: CaptureLog) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        client: PowerContextClient,
+        people: People,
+        storage_path: Path,
+        log: CaptureLog,
+    ) -> None:
         self._outbox = outbox
         self._client = client
         self._people = people
@@ -81,7 +91,10 @@ class Delivery:
             self._worker.wake()
 
     def flush(self, deadline: Deadline) -> bool:
-        """Try everything that waits once, and return whether all that can go is sent. It does not wait for a server that fails."""
+        """Try everything that waits once, and return whether all that can go is sent.
+
+        It does not wait for a server that fails.
+        """
         flush = self._flush = _Flush(deadline)
         if not self._closed and self._worker.wake():
             flush.done.wait(deadline.left())
@@ -103,7 +116,9 @@ class Delivery:
             self._log.outbox_failed(error)
             wait = None if error.lasting else POLL_SECONDS
         except OSError as error:
-            self._log.outbox_failed(PowerContextOutboxError(f"the lock beside the outbox cannot be used ({type(error).__name__})"))
+            self._log.outbox_failed(
+                PowerContextOutboxError(f"the lock beside the outbox cannot be used ({type(error).__name__})"),
+            )
             wait = POLL_SECONDS
         if wait is None or self._closed:
             self._lease.give_back()
@@ -120,7 +135,8 @@ class Delivery:
             return wait
         if expired := self._outbox.expire():
             self._log.expired(expired)
-        entries = sorted(self._outbox.waiting(), key=lambda entry: entry.thread_key == self._failing)  # stable: the failing thread comes last
+        # stable: the failing thread comes last
+        entries = sorted(self._outbox.waiting(), key=lambda entry: entry.thread_key == self._failing)
         waits = self._send_each(entries, flush)
         return min(waits, default=None)
 
@@ -172,7 +188,13 @@ class Delivery:
         deadline = Deadline.after(SEND_SECONDS) if flush is None else flush.deadline.within(SEND_SECONDS)
         started = time.monotonic()
         try:
-            self._client.capture_content_source(binding, source.source_id, source.content, source.metadata, deadline=deadline)
+            self._client.capture_content_source(
+                binding,
+                source.source_id,
+                source.content,
+                source.metadata,
+                deadline=deadline,
+            )
         except PowerContextCancelledError:
             self._closed = True  # by the client, or by the end of the process
             return "server"

@@ -16,10 +16,18 @@ from typing import Final
 from .selection import Said, Turn
 
 MAX_PART_TOKENS: Final = 4_000
-"""The most of a part, in tokens as PowerContext estimates them. Its extraction stops for ever at a source of over 24,000."""
+"""The most of a part, in tokens as PowerContext estimates them.
+
+Its extraction stops for ever at a source of over 24,000.
+"""
 
 # Where a text is cut, the best place first: after a paragraph, a line, a sentence, a word.
-_SEAMS: Final = (re.compile(r"\n[ \t]*\n\s*"), re.compile(r"\n"), re.compile(r"[.!?…][\"')\]]*\s+|[。！？；]"), re.compile(r"\s+|，|、"))
+_SEAMS: Final = (
+    re.compile(r"\n[ \t]*\n\s*"),
+    re.compile(r"\n"),
+    re.compile(r"[.!?…][\"')\]]*\s+|[。！？；]"),
+    re.compile(r"\s+|，|、"),
+)
 
 Seen = Set[tuple[bytes, bytes]]
 
@@ -73,7 +81,14 @@ def message_key(said: Said) -> bytes:
     return _hash("message", said.role, said.message_id or f"\0{said.text}")[:16]
 
 
-def news(turns: Sequence[Turn], origin: Origin, seen: Seen, *, compaction: bool = False, saved_in_open_turn: bool = False) -> Iterator[News]:
+def news(
+    turns: Sequence[Turn],
+    origin: Origin,
+    seen: Seen,
+    *,
+    compaction: bool = False,
+    saved_in_open_turn: bool = False,
+) -> Iterator[News]:
     """Yield what is new in ``turns``, in order.
 
     New is what follows the last turn that was looked at before, and what has changed since. Of a thread that was never
@@ -88,7 +103,10 @@ def news(turns: Sequence[Turn], origin: Origin, seen: Seen, *, compaction: bool 
         saved_in_open_turn: What the host dropped of the run's turn said that the model saved something in it.
     """
     known = {key for key, _ in seen}
-    last = max((index for index, turn in enumerate(turns) if any(message_key(said) in known for said in turn.said)), default=None)
+    last = max(
+        (index for index, turn in enumerate(turns) if any(message_key(said) in known for said in turn.said)),
+        default=None,
+    )
     if last is None and compaction and turns and turns[-1].answered:
         return
     first = len(turns) - 1 if last is None else last
@@ -109,19 +127,33 @@ def sources(said: Said, origin: Origin) -> Iterator[Evidence]:
         if len(texts) > 1:
             metadata |= {"part": number, "parts": len(texts)}
         payload = json.dumps([text, metadata], ensure_ascii=False, sort_keys=True)
-        identity = _hash("source", origin.installation, origin.user_id, origin.thread_id, said.role, said.message_id, payload)
+        identity = _hash(
+            "source",
+            origin.installation,
+            origin.user_id,
+            origin.thread_id,
+            said.role,
+            said.message_id,
+            payload,
+        )
         yield Evidence(f"deerflow-{identity.hex()}", text, metadata)
 
 
 def estimated_tokens(text: str) -> float:
-    """Return the tokens of ``text`` as PowerContext estimates them. Of its JSON, four ASCII characters are one, any other is one."""
+    """Return the tokens of ``text`` as PowerContext estimates them.
+
+    Of its JSON, four ASCII characters are one, any other is one.
+    """
     escaped = json.dumps(text, ensure_ascii=False)
     ascii_characters = len(escaped.encode("ascii", "ignore"))
     return ascii_characters / 4 + len(escaped) - ascii_characters
 
 
 def parts(text: str, limit: int = MAX_PART_TOKENS) -> list[str]:
-    """Return ``text`` in parts of at most ``limit`` estimated tokens. They are cut at paragraphs where that goes; only white space is lost."""
+    """Return ``text`` in parts of at most ``limit`` estimated tokens.
+
+    They are cut at paragraphs where that goes; only white space is lost.
+    """
     cut: list[str] = []
     rest = text.strip()
     while estimated_tokens(rest) > limit:

@@ -27,7 +27,10 @@ def details_of(message: Any) -> Mapping[Any, Any]:
 
 
 def identity_of(message: Any) -> str:
-    """Return the id that ``message`` came with, or ``""``. Where the host puts a reminder before a message, it gives it a new id."""
+    """Return the id that ``message`` came with, or ``""``.
+
+    Where the host puts a reminder before a message, it gives it a new id.
+    """
     name = getattr(message, "id", None)
     if not isinstance(name, str):
         return ""
@@ -57,7 +60,11 @@ def is_reply_to_a_question(details: Any) -> bool:
 def called_tools(message: Any) -> list[str]:
     """Return the names of all tools that ``message`` calls or tried to call; an unnamed call is ``?``."""
     details = details_of(message)
-    calls = [*(getattr(message, "tool_calls", None) or ()), *(getattr(message, "invalid_tool_calls", None) or ()), *(details.get("tool_calls") or ())]
+    calls = [
+        *(getattr(message, "tool_calls", None) or ()),
+        *(getattr(message, "invalid_tool_calls", None) or ()),
+        *(details.get("tool_calls") or ()),
+    ]
     if details.get("function_call"):
         calls.append(details["function_call"])
     return [_name_of_call(call) for call in calls]
@@ -71,7 +78,10 @@ def _name_of_call(call: Any) -> str:
 
 
 def text_of(message: Any) -> str:
-    """Return the text in the content of ``message``. Of a list, that is its strings and blocks of type ``text``, and nothing of other blocks."""
+    """Return the text in the content of ``message``.
+
+    Of a list, that is its strings and blocks of type ``text``, and nothing of other blocks.
+    """
     content = getattr(message, "content", None)
     if isinstance(content, str):
         return content
@@ -115,12 +125,21 @@ def recalled_lines(message: Any) -> set[str]:
 
 
 def _clean(text: str) -> str:
-    """Return ``text`` without outer white space, and without control and half characters. Not every store keeps those."""
-    return _UNWANTED.sub(lambda sign: "\ufffd" if sign[0] >= "\ud800" else "\n" if sign[0] == "\r" else "", text.replace("\r\n", "\n")).strip()
+    """Return ``text`` without outer white space, and without control and half characters.
+
+    Not every store keeps those.
+    """
+    return _UNWANTED.sub(
+        lambda sign: "\ufffd" if sign[0] >= "\ud800" else "\n" if sign[0] == "\r" else "",
+        text.replace("\r\n", "\n"),
+    ).strip()
 
 
 def _without_blocks(text: str) -> str:
-    """Return ``text`` without the host's blocks; nothing if one is not closed. A block goes from its first opening to its last closing."""
+    """Return ``text`` without the host's blocks; nothing if one is not closed.
+
+    A block goes from its first opening to its last closing.
+    """
     for tag in _BLOCKS if "<" in text else ():
         opening = re.search(rf"<{tag}(?:\s[^>]*)?>", text, re.IGNORECASE)
         if opening is None:

@@ -1,4 +1,7 @@
-"""From the host's calls to the outbox, on a thread of our own. The host waits for it a moment, and never for the disk."""
+"""From the host's calls to the outbox, on a thread of our own.
+
+The host waits for it a moment, and never for the disk.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,11 @@ MAX_CALLS: Final = 200
 """How many conversations wait for the disk. Each holds the messages that the host has in memory anyway."""
 
 
-def start_capture(settings: PowerContextSettings, client: PowerContextClient, backend_config: Mapping[str, Any]) -> Capture:
+def start_capture(
+    settings: PowerContextSettings,
+    client: PowerContextClient,
+    backend_config: Mapping[str, Any],
+) -> Capture:
     """Return capture as ``settings`` say, in the host's folder.
 
     Raises:
@@ -39,7 +46,9 @@ def start_capture(settings: PowerContextSettings, client: PowerContextClient, ba
     """
     folder = backend_config.get("storage_path")
     if not isinstance(folder, str) or not folder:
-        raise PowerContextConfigurationError("POWERCONTEXT_DEERFLOW_CAPTURE needs a folder for its outbox: DeerFlow names one, or set memory.backend_config.storage_path")
+        raise PowerContextConfigurationError(
+            "POWERCONTEXT_DEERFLOW_CAPTURE needs a folder for its outbox: DeerFlow names one, or set memory.backend_config.storage_path",
+        )
     return Capture(settings, client, Path(folder))
 
 
@@ -61,7 +70,9 @@ class _Call:
 
 
 class Capture:
-    """Capture of conversations as the manager uses it. No thread, file or request before the first conversation of a bound person.
+    """Capture of conversations as the manager uses it.
+
+    No thread, file or request before the first conversation of a bound person.
 
     Attributes:
         keep_hidden: The host's hook that tells a hidden reply of the user's from what the host hides.
@@ -172,11 +183,17 @@ class Capture:
         heard = []
         for call in calls:
             try:
-                turns = read_turns(call.messages, answers=self._settings.capture == "turns", keep_hidden=self.keep_hidden)
+                turns = read_turns(
+                    call.messages,
+                    answers=self._settings.capture == "turns",
+                    keep_hidden=self.keep_hidden,
+                )
             except Exception as error:  # noqa: BLE001 - one conversation of unknown shape must not cost the others
                 self._log.missed(error)
                 continue
-            heard.append(Heard(call.user_id, call.binding.scope_id.get_secret_value(), call.thread_id, turns, call.compaction))
+            heard.append(
+                Heard(call.user_id, call.binding.scope_id.get_secret_value(), call.thread_id, turns, call.compaction),
+            )
         if heard:
             counts = self._outbox.hear(heard)
             self._log.heard(counts)

@@ -1,4 +1,7 @@
-"""Which process delivers: one at a time, so that the order within a thread holds. The operating system frees what a dead one held."""
+"""Which process delivers: one at a time, so that the order within a thread holds.
+
+The operating system frees what a dead one held.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ FILE_NAME: Final = "powercontext/delivery.lock"
 
 
 class _Held:
-    """The files that this process holds. The system's locks belong to the process and do not keep its own threads apart."""
+    """The files that this process holds.
+
+    The system's locks belong to the process and do not keep its own threads apart.
+    """
 
     def __init__(self) -> None:
         self._start()
@@ -50,7 +56,11 @@ class Lease:
         with _held.lock:
             if self._path in _held.paths:
                 return False
-            file = os.open(self._path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
+            file = os.open(
+                self._path,
+                os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0),
+                0o600,
+            )
             if not _lock(file):
                 os.close(file)
                 return False

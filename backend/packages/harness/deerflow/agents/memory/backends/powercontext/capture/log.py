@@ -1,4 +1,7 @@
-"""What operators read of capture in the log: once when something goes wrong, once when it is well again. No text, no id, no Scope."""
+"""What operators read of capture in the log: once when something goes wrong, once when it is well again.
+
+No text, no id, no Scope.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,11 @@ class CaptureLog:
     def failed(self, error: PowerContextError, elapsed_seconds: float) -> None:
         """Note that something could not be sent; it stays in the outbox."""
         level = logging.WARNING if self._begins("sending") else logging.DEBUG
-        logger.log(level, "PowerContext capture cannot send (%s). It waits in the outbox and is tried again.", describe(error, elapsed_seconds))
+        logger.log(
+            level,
+            "PowerContext capture cannot send (%s). It waits in the outbox and is tried again.",
+            describe(error, elapsed_seconds),
+        )
 
     def sent(self) -> None:
         """Note that something was sent."""
@@ -55,16 +62,25 @@ class CaptureLog:
     def parked(self, error: PowerContextError, elapsed_seconds: float) -> None:
         """Note that the server refused an entry."""
         level = logging.WARNING if self._begins("parked") else logging.DEBUG
-        logger.log(level, "PowerContext refused captured text (%s). It is kept in the outbox and not sent again; `outbox status` counts it, `outbox retry` sends it again.", describe(error, elapsed_seconds))
+        logger.log(
+            level,
+            "PowerContext refused captured text (%s). It is kept in the outbox and not sent again; `outbox status` counts it, `outbox retry` sends it again.",
+            describe(error, elapsed_seconds),
+        )
 
     def held(self) -> None:
         """Note that something waits for a person who has no binding, or another Scope, by now."""
         if self._begins("held"):
-            logger.warning("PowerContext capture holds text of people who have no binding to the Scope it was heard for. It is not sent; `outbox purge` forgets it.")
+            logger.warning(
+                "PowerContext capture holds text of people who have no binding to the Scope it was heard for. It is not sent; `outbox purge` forgets it.",
+            )
 
     def expired(self, count: int) -> None:
         """Note that ``count`` entries waited too long."""
-        logger.warning("PowerContext capture dropped %d entries that could not be sent within POWERCONTEXT_DEERFLOW_CAPTURE_MAX_DAYS.", count)
+        logger.warning(
+            "PowerContext capture dropped %d entries that could not be sent within POWERCONTEXT_DEERFLOW_CAPTURE_MAX_DAYS.",
+            count,
+        )
 
     def heard(self, counts: Counter[str]) -> None:
         """Note what became of conversations: the outbox works, and may be full."""
@@ -74,17 +90,27 @@ class CaptureLog:
             self.expired(counts["expired"])
         if refused := counts["refused"]:
             level = logging.WARNING if self._begins("full", refused) else logging.DEBUG
-            logger.log(level, "PowerContext capture's outbox is full and took %d messages less. It takes new ones when what waits is sent.", refused)
+            logger.log(
+                level,
+                "PowerContext capture's outbox is full and took %d messages less. It takes new ones when what waits is sent.",
+                refused,
+            )
         elif counts["queued"] and (missed := self._ends("full")):
             logger.info("PowerContext capture's outbox has room again; messages it refused in between: %d.", missed)
-        logger.debug("PowerContext capture: %s.", ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "nothing new")
+        logger.debug(
+            "PowerContext capture: %s.",
+            ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "nothing new",
+        )
 
     def missed(self, error: Exception) -> None:
         """Note that a conversation could not be read or queued; nothing of it is captured."""
         if isinstance(error, PowerContextOutboxError):
             self.outbox_failed(error)
         elif self._begins("reading"):
-            logger.warning("PowerContext capture could not read a conversation (%s). Nothing of it is captured.", type(error).__name__)
+            logger.warning(
+                "PowerContext capture could not read a conversation (%s). Nothing of it is captured.",
+                type(error).__name__,
+            )
 
     def busy(self) -> None:
         """Note that a conversation came while too many others wait for the disk."""

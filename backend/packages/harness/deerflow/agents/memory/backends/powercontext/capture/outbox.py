@@ -21,7 +21,10 @@ from .outbox_models import Entry, Heard, Limits, Status
 from .selection import Turn
 
 MAX_SEEN: Final = 500_000
-"""How many messages are kept in mind, as hashes of about 60 bytes. What drops out and comes again is the same source again."""
+"""How many messages are kept in mind, as hashes of about 60 bytes.
+
+What drops out and comes again is the same source again.
+"""
 
 
 OPEN: Final = "open"
@@ -79,9 +82,19 @@ class Outbox:
         if open_turn is not None and open_turn.explicit:
             connection.execute("INSERT OR IGNORE INTO open_saves VALUES (?)", (thread,))
 
-    def _close_turn(self, connection: sqlite3.Connection, thread: bytes, turns: Sequence[Turn], saved: bool, counts: Counter[str]) -> None:
+    def _close_turn(
+        self,
+        connection: sqlite3.Connection,
+        thread: bytes,
+        turns: Sequence[Turn],
+        saved: bool,
+        counts: Counter[str],
+    ) -> None:
         """Let what compaction took of the run's turn go, or forget it, now that the whole turn is known."""
-        rows = connection.execute("SELECT id, message_key FROM entries WHERE thread_key = ? AND parked = ?", (thread, OPEN)).fetchall()
+        rows = connection.execute(
+            "SELECT id, message_key FROM entries WHERE thread_key = ? AND parked = ?",
+            (thread, OPEN),
+        ).fetchall()
         keys = {key for _, key in rows}
         own = [turn for turn in turns if any(message_key(said) in keys for said in turn.said)]
         if not own:
@@ -93,16 +106,38 @@ class Outbox:
         connection.execute("UPDATE entries SET parked = NULL WHERE thread_key = ? AND parked = ?", (thread, OPEN))
         connection.execute("DELETE FROM open_saves WHERE thread_key = ?", (thread,))
 
-    def _queue(self, connection: sqlite3.Connection, heard: Heard, origin: Origin, message: News, parked: str | None) -> None:
-        connection.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)", (origin.thread_key, message.key, message.mark, time.time() // 86400))
+    def _queue(
+        self,
+        connection: sqlite3.Connection,
+        heard: Heard,
+        origin: Origin,
+        message: News,
+        parked: str | None,
+    ) -> None:
+        connection.execute(
+            "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)",
+            (origin.thread_key, message.key, message.mark, time.time() // 86400),
+        )
         for source in message.sources:
-            row = (time.time(), heard.user_id, origin.destination(heard.scope_id), origin.thread_key, message.key, source.source_id, _size(source), parked)
+            row = (
+                time.time(),
+                heard.user_id,
+                origin.destination(heard.scope_id),
+                origin.thread_key,
+                message.key,
+                source.source_id,
+                _size(source),
+                parked,
+            )
             added = connection.execute(
                 "INSERT OR IGNORE INTO entries (queued_at, user_id, destination, thread_key, message_key, source_id, bytes, parked) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
             if added.rowcount:
-                connection.execute("INSERT INTO contents VALUES (?, ?, ?)", (added.lastrowid, json.dumps(source.metadata), source.content))
+                connection.execute(
+                    "INSERT INTO contents VALUES (?, ?, ?)",
+                    (added.lastrowid, json.dumps(source.metadata), source.content),
+                )
 
     def _drop_old(self, connection: sqlite3.Connection, counts: Counter[str]) -> None:
         """Drop what has waited too long, and the oldest hashes where there are too many."""
@@ -110,7 +145,10 @@ class Outbox:
         connection.execute("DELETE FROM contents WHERE id IN (SELECT id FROM entries WHERE queued_at < ?)", (oldest,))
         counts["expired"] += connection.execute("DELETE FROM entries WHERE queued_at < ?", (oldest,)).rowcount
         if not self._trimmed:
-            connection.execute("DELETE FROM seen WHERE day < (SELECT day FROM seen ORDER BY day DESC LIMIT 1 OFFSET ?)", (MAX_SEEN,))
+            connection.execute(
+                "DELETE FROM seen WHERE day < (SELECT day FROM seen ORDER BY day DESC LIMIT 1 OFFSET ?)",
+                (MAX_SEEN,),
+            )
             self._trimmed = True
 
     def expire(self) -> int:
@@ -124,7 +162,9 @@ class Outbox:
     def waiting(self) -> list[Entry]:
         """Return what is to be sent, the oldest first."""
         with self._database.transaction() as connection:
-            rows = connection.execute("SELECT id, user_id, destination, thread_key FROM entries WHERE parked IS NULL ORDER BY id")
+            rows = connection.execute(
+                "SELECT id, user_id, destination, thread_key FROM entries WHERE parked IS NULL ORDER BY id",
+            )
             return [Entry(*row) for row in rows]
 
     def destination_of(self, scope_id: str) -> bytes:
@@ -173,8 +213,12 @@ class Outbox:
     def status(self) -> Status:
         """Return what can be said of the outbox."""
         with self._database.transaction() as connection:
-            by_code = dict(connection.execute("SELECT coalesce(parked, ''), count(*) FROM entries GROUP BY 1").fetchall())
-            [size, oldest] = connection.execute("SELECT coalesce(sum(bytes), 0), min(queued_at) FROM entries").fetchone()
+            by_code = dict(
+                connection.execute("SELECT coalesce(parked, ''), count(*) FROM entries GROUP BY 1").fetchall(),
+            )
+            [size, oldest] = connection.execute(
+                "SELECT coalesce(sum(bytes), 0), min(queued_at) FROM entries",
+            ).fetchone()
             counts = dict(connection.execute("SELECT name, value FROM counters ORDER BY name").fetchall())
         age = 0.0 if oldest is None else max(0.0, time.time() - oldest)
         return Status(by_code.pop("", 0) + by_code.pop(OPEN, 0), by_code, size, age, counts)
@@ -191,4 +235,7 @@ def _size(source: Evidence) -> int:
 def _count(connection: sqlite3.Connection, counts: Counter[str]) -> None:
     for name, value in counts.items():
         if value:
-            connection.execute("INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value", (name, value))
+            connection.execute(
+                "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+                (name, value),
+            )

@@ -28,13 +28,17 @@ MAX_CHARACTERS: Final = 200_000
 """The longest message that is captured: PowerContext takes no longer source (1.4.1 and 1.2.0), and nobody types one."""
 
 MAX_TURNS: Final = 10
-"""How many turns are looked at, from the end. A conversation is handed over whole every time, and looking takes the host's processor."""
+"""How many turns are looked at, from the end.
+
+A conversation is handed over whole every time, and looking takes the host's processor.
+"""
 
 Role = Literal["user", "assistant"]
 Reason = Literal["blank", "credential", "explicit", "mode", "recalled", "too_long", "trivial"]
 KeepHidden = Callable[[Any], bool]
 
-# Tools by the last word of their name: a plugin's tool ends in twelve hex digits, and `memory_…` are those of the host's `mode: tool`.
+# Tools by the last word of their name: a plugin's tool ends in twelve hex digits, and `memory_…` are those of the
+# host's `mode: tool`.
 _SAVING = re.compile(r"(?:^|[_.:-])(?:remember|correct|forget|memory_(?:add|update|delete))(?:_[0-9a-f]{12})?$")
 _RECALLING = re.compile(r"(?:^|[_.:-])(?:recall|memory_(?:search|get))(?:_[0-9a-f]{12})?$")
 _ASKING: Final = "ask_clarification"
@@ -44,7 +48,7 @@ _TRIVIAL: Final = frozenset(
     hi hello hey bye please thank_you thank_you_very_much thanks_a_lot many_thanks got_it i_see sounds_good go_on go_ahead keep_going please_continue
     yes_please no_thanks all_good well_done good_job good_morning danke ja nein gut weiter merci oui non gracias sí si vale obrigado спасибо да нет
     好 好的 好吧 好呀 好滴 嗯 嗯嗯 哦 噢 行 可以 是 是的 对 对的 不 不是 不用 不用了 没有 没问题 谢谢 谢谢你 谢谢您 多谢 感谢 收到 明白 明白了 了解 知道了
-    懂了 继续 请继续 下一步 你好 您好 再见 はい いいえ ありがとう 네 아니요 감사합니다""".split()
+    懂了 继续 请继续 下一步 你好 您好 再见 はい いいえ ありがとう 네 아니요 감사합니다""".split(),
 )
 _LONGEST_TRIVIAL: Final = 40
 
@@ -99,7 +103,8 @@ def read_turns(messages: Iterable[Any], *, answers: bool, keep_hidden: KeepHidde
     """Return the last ``MAX_TURNS`` turns, in order; of a turn that began before the first message, what is left of it.
 
     Args:
-        messages: The host's: ``type``, ``content``, ``id``, ``name``, ``additional_kwargs`` and ``tool_calls`` are read.
+        messages: The host's: ``type``, ``content``, ``id``, ``name``, ``additional_kwargs`` and ``tool_calls`` are
+            read.
         answers: Whether final answers may leave too.
         keep_hidden: The host's hook; by the ``additional_kwargs`` of a hidden message it tells whether that is the
             user's reply to a question.
@@ -161,7 +166,10 @@ def _finish(draft: _Draft, answers: bool, recalled: set[str]) -> Turn:
 
 
 def _finish_answer(draft: _Draft, typed: list[Said], answers: bool, recalled: set[str]) -> Said:
-    """Return the final answer. It stays if nothing that it answers may leave, or if it is made of what was remembered before."""
+    """Return the final answer.
+
+    It stays if nothing that it answers may leave, or if it is made of what was remembered before.
+    """
     name, text = identity_of(draft.answer), answered_text(draft.answer)
     if not answers:
         return Said(name, "assistant", text, "mode")

@@ -33,7 +33,10 @@ class Worker:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> bool:
-        """Have ``step`` called soon. Return whether it will be: when the process is ending, no thread starts any more."""
+        """Have ``step`` called soon.
+
+        Return whether it will be: when the process is ending, no thread starts any more.
+        """
         with self._changed:
             self._calls += 1
             self._changed.notify_all()

@@ -37,7 +37,10 @@ variables: """
 
 
 def diagnose(config: Mapping[str, Any], config_folder: Path) -> Iterator[Finding]:
-    """Yield all findings, in the order in which they are best corrected. ``config_folder`` is where ``config`` is from."""
+    """Yield all findings, in the order in which they are best corrected.
+
+    ``config_folder`` is where ``config`` is from.
+    """
     settings, findings = check_environment()
     yield from findings
     yield from check_config(config, settings.tools if settings else ())
@@ -48,7 +51,11 @@ def diagnose(config: Mapping[str, Any], config_folder: Path) -> Iterator[Finding
     if settings.capture != "off" and mode_of(config) == "tool":
         other = ", or memory.mode: middleware" if best_mode() == "middleware" else ""
         remedy = f"set POWERCONTEXT_DEERFLOW_CAPTURE=off{other}"
-        yield Finding("warning", "capture", f"in mode tool DeerFlow hands over no conversation, so nothing is captured; {remedy}")
+        yield Finding(
+            "warning",
+            "capture",
+            f"in mode tool DeerFlow hands over no conversation, so nothing is captured; {remedy}",
+        )
     else:
         yield from check_capture(settings, config)
     yield from check_users(config, config_folder, settings)
@@ -87,7 +94,10 @@ def _run(options: argparse.Namespace) -> int:
             files, place = enter_checkout(options.deerflow.expanduser().resolve())
             print("Files: " + (", ".join(files) or "none"), file=sys.stderr)
     except EnvironmentFileError as error:
-        return _tell([Finding("failed", ".env", str(error)), Finding("warning", "settings", "not read: .env comes first")], as_json=options.json)
+        return _tell(
+            [Finding("failed", ".env", str(error)), Finding("warning", "settings", "not read: .env comes first")],
+            as_json=options.json,
+        )
     named = None if options.config else os.environ.get(CONFIG_VARIABLE)
     path = options.config or Path(named or place)
     config = read_config(path, by_variable=bool(named))
@@ -112,9 +122,23 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_ENDS + ", ".join(VARIABLES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--deerflow", type=Path, metavar="FOLDER", help="a DeerFlow checkout: use its config.yaml and its .env, as its own start does")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="DeerFlow's config.yaml (default: DEER_FLOW_CONFIG_PATH, else config.yaml in this folder)")
-    parser.add_argument("--json", action="store_true", help="print the findings as a JSON list of {status, what, detail}, and nothing else on standard output")
+    parser.add_argument(
+        "--deerflow",
+        type=Path,
+        metavar="FOLDER",
+        help="a DeerFlow checkout: use its config.yaml and its .env, as its own start does",
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="DeerFlow's config.yaml (default: DEER_FLOW_CONFIG_PATH, else config.yaml in this folder)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the findings as a JSON list of {status, what, detail}, and nothing else on standard output",
+    )
     return parser
 
 

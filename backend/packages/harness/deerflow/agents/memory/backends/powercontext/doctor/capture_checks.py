@@ -41,13 +41,24 @@ def check_capture(settings: PowerContextSettings, config: Mapping[str, Any]) -> 
         yield Finding("ok", "capture", "off: conversations stay in DeerFlow")
         return
     what = "what people with a binding write" + (", and the final answers" if settings.capture == "turns" else "")
-    yield Finding("ok", "capture", f"{settings.capture}: {what}, is sent to be learned from; PowerContext cannot delete what it was sent")
+    yield Finding(
+        "ok",
+        "capture",
+        f"{settings.capture}: {what}, is sent to be learned from; PowerContext cannot delete what it was sent",
+    )
     from ..capture.outbox import Outbox
     from ..capture.outbox_models import Limits
 
-    outbox = Outbox(storage_folder(config), Limits(settings.capture_max_entries, settings.capture_max_bytes, settings.capture_max_days * 86400.0))
+    outbox = Outbox(
+        storage_folder(config),
+        Limits(settings.capture_max_entries, settings.capture_max_bytes, settings.capture_max_days * 86400.0),
+    )
     if not outbox.exists():
-        yield Finding("ok", "outbox", "nothing has been captured yet, or DeerFlow's storage folder is another one in this environment")
+        yield Finding(
+            "ok",
+            "outbox",
+            "nothing has been captured yet, or DeerFlow's storage folder is another one in this environment",
+        )
         return
     try:
         status = outbox.status()

@@ -1,4 +1,7 @@
-"""DeerFlow's config.yaml as DeerFlow reads it. Variables are resolved, strings taken for booleans as its models take them."""
+"""DeerFlow's config.yaml as DeerFlow reads it.
+
+Variables are resolved, strings taken for booleans as its models take them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,8 @@ def read_config(path: Path, *, by_variable: bool = False) -> Mapping[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = f"is not valid YAML, at line {mark.line + 1}, column {mark.column + 1}" if mark else "is not valid YAML"
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):  # PyYAML lets through what its constructors raise
+    # PyYAML lets through what its constructors raise
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         problem = "is not valid YAML"
     if by_variable:
         remedy = "correct it there, or the variable" if remedy.startswith("correct") else "correct the variable, or remove it"
@@ -58,7 +62,10 @@ def read_config(path: Path, *, by_variable: bool = False) -> Mapping[str, Any]:
 
 
 def repeated_sections(path: Path) -> list[str]:
-    """Return what is wrong with the sections that are there twice, of those that count here. YAML takes the last and says nothing."""
+    """Return what is wrong with the sections that are there twice, of those that count here.
+
+    YAML takes the last and says nothing.
+    """
     lines: dict[str, list[int]] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if found := re.match(r"(memory|plugins|database)\s*:", line):
@@ -79,7 +86,9 @@ def resolved(value: Any) -> Any:
     """
     if isinstance(value, str) and value.startswith("$"):
         if (found := os.environ.get(value[1:])) is None:
-            raise PowerContextConfigurationError(f"{value} is in config.yaml and not set, so DeerFlow does not start: set it, or write the value")
+            raise PowerContextConfigurationError(
+                f"{value} is in config.yaml and not set, so DeerFlow does not start: set it, or write the value",
+            )
         return found
     if isinstance(value, Mapping):
         return {key: resolved(item) for key, item in value.items()}

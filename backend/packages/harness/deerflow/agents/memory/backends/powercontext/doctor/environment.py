@@ -14,8 +14,8 @@ from typing import Final
 from ..errors import PowerContextConfigurationError
 from .config_file import CONFIG_VARIABLE
 
-# What runs in bash, as in DeerFlow's start: every assignment of the file is exported, and the first line that fails ends it.
-# The trace tells at which line; it has values in it, and nothing of it but the number is used.
+# What runs in bash, as in DeerFlow's start: every assignment of the file is exported, and the first line that fails
+# ends it. The trace tells at which line; it has values in it, and nothing of it but the number is used.
 _SOURCE: Final = "PS4='+$BASH_SOURCE $LINENO: '; set -eax; . \"$0\" >/dev/null; set +x; env -0"
 _OURS: Final = ("LC_ALL", "PS4")
 _SECONDS: Final = 10
@@ -40,7 +40,9 @@ def enter_checkout(checkout: Path) -> tuple[list[str], Path]:
         EnvironmentFileError: Its ``.env`` cannot be read as DeerFlow's start reads it.
     """
     if not (checkout / "backend" / "packages" / "harness").is_dir():
-        raise PowerContextConfigurationError(f"{checkout} is not the top folder of a DeerFlow checkout; name that with --deerflow (make doctor: DEERFLOW=)")
+        raise PowerContextConfigurationError(
+            f"{checkout} is not the top folder of a DeerFlow checkout; name that with --deerflow (make doctor: DEERFLOW=)",
+        )
     config = checkout / "config.yaml"
     if not config.exists() and (checkout / "backend" / "config.yaml").exists():  # where DeerFlow looks, too
         config = checkout / "backend" / "config.yaml"
@@ -56,26 +58,40 @@ def _check(file: Path) -> None:
     """Refuse what is no file, and a file whose bytes a shell takes for something else than the editor that wrote it."""
     if kind := _kind(file):
         aside = f"run: mv {_quoted(file)} {_quoted(_unused(file))}"
-        raise EnvironmentFileError(f"{file} is {kind}, so DeerFlow's start reads no variables from it; put it aside and write a file; {aside}")
+        raise EnvironmentFileError(
+            f"{file} is {kind}, so DeerFlow's start reads no variables from it; put it aside and write a file; {aside}",
+        )
     try:
         content = file.read_bytes()
     except OSError:
         remedy = f"run: chmod u+r {_quoted(file)}" if file.stat().st_uid == os.getuid() else "DeerFlow and the doctor have to run as the user who owns it"
-        raise EnvironmentFileError(f"{file} cannot be read by this user, so DeerFlow's start stops there; {remedy}") from None
+        raise EnvironmentFileError(
+            f"{file} cannot be read by this user, so DeerFlow's start stops there; {remedy}",
+        ) from None
     _check_content(file, content)
 
 
 def _check_content(file: Path, content: bytes) -> None:
     if content.startswith(b"\xef\xbb\xbf"):
-        raise EnvironmentFileError(f"{file} begins with a byte order mark, so DeerFlow's start stops at line 1; {_perl(_MARK, file)}")
+        raise EnvironmentFileError(
+            f"{file} begins with a byte order mark, so DeerFlow's start stops at line 1; {_perl(_MARK, file)}",
+        )
     if encoding := _wide_encoding(content):
-        raise EnvironmentFileError(f"{file} is written in {encoding}, which bash cannot read, so DeerFlow's start stops at line 1; {_iconv(encoding, file)}")
+        raise EnvironmentFileError(
+            f"{file} is written in {encoding}, which bash cannot read, so DeerFlow's start stops at line 1; {_iconv(encoding, file)}",
+        )
     if b"\0" in content:
-        raise EnvironmentFileError(f"{file} has bytes in it that are zero, which no value can have; {_perl(_ZEROS, file)}")
+        raise EnvironmentFileError(
+            f"{file} has bytes in it that are zero, which no value can have; {_perl(_ZEROS, file)}",
+        )
     if not _is_utf_8(content):
-        raise EnvironmentFileError(f"{file} is not UTF-8, so DeerFlow does not start; if it is in the Latin-1 of an old editor, {_iconv('ISO-8859-1', file)}")
+        raise EnvironmentFileError(
+            f"{file} is not UTF-8, so DeerFlow does not start; if it is in the Latin-1 of an old editor, {_iconv('ISO-8859-1', file)}",
+        )
     if b"\r\n" in content:
-        raise EnvironmentFileError(f"{file} has the line ends of Windows, so every value has a sign too many; {_perl(_LINE_ENDS, file)}")
+        raise EnvironmentFileError(
+            f"{file} has the line ends of Windows, so every value has a sign too many; {_perl(_LINE_ENDS, file)}",
+        )
 
 
 def _kind(file: Path) -> str | None:
@@ -103,7 +119,9 @@ def _variables_of(file: Path) -> dict[str, str]:
     try:
         status, output, complaints = _read_by_bash(file)
     except OSError:
-        raise PowerContextConfigurationError(f"{file} cannot be read as bash reads it at DeerFlow's start: bash is missing") from None
+        raise PowerContextConfigurationError(
+            f"{file} cannot be read as bash reads it at DeerFlow's start: bash is missing",
+        ) from None
     if status == 0:
         pairs = [pair.partition("=") for pair in output.split("\0") if "=" in pair]
         return {name: value for name, _, value in pairs if name not in _OURS}
@@ -111,8 +129,12 @@ def _variables_of(file: Path) -> dict[str, str]:
     place = f" at line {line}" if line else ""
     if status is None:
         remedy = f"take it out{'; ' + _perl(f's/^/# / if $. == {line}', file) if line else ''}"
-        raise EnvironmentFileError(f"{file} runs a command{place} that does not end within {_SECONDS} s, and DeerFlow's start waits for it; {remedy}")
-    raise EnvironmentFileError(f"{file} ends DeerFlow's start{place}: it takes NAME=value, without spaces around the sign =, and with quotes around a value that has spaces or other signs of the shell")
+        raise EnvironmentFileError(
+            f"{file} runs a command{place} that does not end within {_SECONDS} s, and DeerFlow's start waits for it; {remedy}",
+        )
+    raise EnvironmentFileError(
+        f"{file} ends DeerFlow's start{place}: it takes NAME=value, without spaces around the sign =, and with quotes around a value that has spaces or other signs of the shell",
+    )
 
 
 def _read_by_bash(file: Path) -> tuple[int | None, str, str]:
@@ -141,7 +163,9 @@ def _read_by_bash(file: Path) -> tuple[int | None, str, str]:
 
 
 def _line(file: Path, complaints: str) -> str:
-    """Return at which line of ``file`` bash stopped. That of its last words or that of the trace, whichever it came to later.
+    """Return at which line of ``file`` bash stopped.
+
+    It is that of its last words or that of the trace, whichever it came to later.
 
     What there is besides may quote the file.
     """

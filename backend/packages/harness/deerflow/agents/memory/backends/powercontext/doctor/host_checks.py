@@ -71,13 +71,25 @@ def _check_memory(memory: Mapping[str, Any]) -> Finding:
         return Finding("failed", "memory", _other_backend(memory))
     if None in switches.values():
         names = " and ".join(f"memory.{name}" for name, value in switches.items() if value is None)
-        return Finding("failed", "memory", f"{names} is neither true nor false, so DeerFlow does not start; set it to true")
+        return Finding(
+            "failed",
+            "memory",
+            f"{names} is neither true nor false, so DeerFlow does not start; set it to true",
+        )
     if False in switches.values():
         names = " and ".join(f"memory.{name}" for name, value in switches.items() if value is False)
         return Finding("failed", "memory", f"there is no recall; set {names} to true (the tools do not depend on it)")
     if mode not in ("middleware", "tool"):
-        return Finding("failed", "memory", f"there is no such mode, so DeerFlow does not start; set memory.mode: {best_mode()}")
-    return Finding("ok", "memory", "manager_class powercontext, recall on" + (", DeerFlow's own memory tools" if mode == "tool" else ""))
+        return Finding(
+            "failed",
+            "memory",
+            f"there is no such mode, so DeerFlow does not start; set memory.mode: {best_mode()}",
+        )
+    return Finding(
+        "ok",
+        "memory",
+        "manager_class powercontext, recall on" + (", DeerFlow's own memory tools" if mode == "tool" else ""),
+    )
 
 
 def _other_backend(memory: Mapping[str, Any]) -> str:
@@ -94,18 +106,30 @@ def check_plugin(plugins: Any, tools: Sequence[str], *, mode: str) -> Finding:
     """Return what is to say of the tool's entry in ``plugins:``."""
     listed = [] if plugins is None else plugins
     if not isinstance(listed, list) or not all(isinstance(entry, Mapping) for entry in listed):
-        return Finding("failed", "tool", f'plugins is not a list of entries with use, so DeerFlow does not start; write - use: "{TOOL_PATH}"')
+        return Finding(
+            "failed",
+            "tool",
+            f'plugins is not a list of entries with use, so DeerFlow does not start; write - use: "{TOOL_PATH}"',
+        )
     ours = [entry for entry in listed if entry.get("use") == TOOL_PATH]
     enabled = [entry for entry in ours if is_true(entry.get("enabled", True))]
     misspelt = not ours and bool(get_close_matches(TOOL_PATH, [str(entry.get("use")) for entry in listed], cutoff=0.8))
     if mode == "tool" or not host_has_plugin_tools():
         return _without_plugin(mode, there=misspelt or bool(enabled))
     if misspelt:
-        return Finding("failed", "tool", f'an entry of plugins is misspelt, so it is not loaded; write - use: "{TOOL_PATH}"')
+        return Finding(
+            "failed",
+            "tool",
+            f'an entry of plugins is misspelt, so it is not loaded; write - use: "{TOOL_PATH}"',
+        )
     if not ours:
         return Finding("warning", "tool", f'nothing can be saved from a chat; add to plugins: - use: "{TOOL_PATH}"')
     if not enabled:
-        return Finding("warning", "tool", "nothing can be saved from a chat: the plugin is there but disabled; set enabled: true")
+        return Finding(
+            "warning",
+            "tool",
+            "nothing can be saved from a chat: the plugin is there but disabled; set enabled: true",
+        )
     if any(entry.get("config") for entry in enabled):
         return Finding("failed", "tool", "the plugin refuses settings in YAML; remove its config")
     return Finding("ok", "tool", ", ".join(f"`{tool}`" for tool in tools) or "configured")
@@ -115,18 +139,30 @@ def _without_plugin(mode: str, *, there: bool) -> Finding:
     """Return what is to say where the plugin has no place: in mode tool, or in a DeerFlow that cannot use it."""
     if mode == "tool" and there:
         other = ", or set memory.mode: middleware" if best_mode() == "middleware" else ""
-        return Finding("warning", "tool", f"the plugin and mode tool give the model two ways to save; take the plugin out of plugins{other}")
+        return Finding(
+            "warning",
+            "tool",
+            f"the plugin and mode tool give the model two ways to save; take the plugin out of plugins{other}",
+        )
     if mode == "tool":
         return Finding("ok", "tool", "DeerFlow's own memory_search, memory_add, memory_update, memory_delete")
     cause = "nothing can be saved from a chat: this DeerFlow has no plugin tools (extension API 0.2.2)"
-    return Finding("warning", "tool", f"{cause}; set memory.mode: tool{', and take the plugin out of plugins' if there else ''}")
+    return Finding(
+        "warning",
+        "tool",
+        f"{cause}; set memory.mode: tool{', and take the plugin out of plugins' if there else ''}",
+    )
 
 
 def check_host(mode: str | None) -> Iterator[Finding]:
     """Yield whether this DeerFlow has what recall and the tools need of it; in mode tool it needs neither."""
     forwards = host_forwards_query()
     if mode == "tool":
-        yield Finding("ok", "host", "forwards the query" if forwards else "forwards no query, so memory is searched for only when the model does")
+        yield Finding(
+            "ok",
+            "host",
+            "forwards the query" if forwards else "forwards no query, so memory is searched for only when the model does",
+        )
     elif mode is not None:
         yield Finding("ok" if forwards else "failed", "host", "forwards the query" if forwards else NO_QUERY)
         if host_has_plugin_tools():

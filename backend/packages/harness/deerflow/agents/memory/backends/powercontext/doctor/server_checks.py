@@ -28,7 +28,10 @@ def check_environment() -> tuple[PowerContextSettings | None, list[Finding]]:
     try:
         settings = load_settings()
     except PowerContextConfigurationError as error:
-        return None, [*findings, *(Finding("failed", "settings", line.removeprefix("- ")) for line in str(error).splitlines()[1:])]
+        return None, [
+            *findings,
+            *(Finding("failed", "settings", line.removeprefix("- ")) for line in str(error).splitlines()[1:]),
+        ]
     findings.append(Finding("ok", "settings", "complete"))
     findings += [Finding("warning", "settings", warning) for warning in settings_warnings(settings, shlex.quote(settings.bindings_file or ""))]
     return settings, findings
@@ -40,7 +43,12 @@ def check_service(settings: PowerContextSettings) -> Iterator[Finding]:
     bindings = settings.people.bindings
     seconds = 3 * settings.recall_timeout_seconds if len(bindings) == 1 else LIMIT_SECONDS
     try:
-        findings, good = check_everybody(client, bindings, Deadline.after(seconds), each_seconds=settings.recall_timeout_seconds)
+        findings, good = check_everybody(
+            client,
+            bindings,
+            Deadline.after(seconds),
+            each_seconds=settings.recall_timeout_seconds,
+        )
         yield from findings
         if good is not None:
             yield from check_recall(client, good, settings)
@@ -59,7 +67,11 @@ def check_recall(client: PowerContextClient, binding: Binding, settings: PowerCo
         client.prepare_context(binding, "powercontext doctor", deadline=deadline)
         took = f"{(limit - deadline.left()) * 1000:.0f} ms of {limit * 1000:.0f} ms"
         slow = deadline.left() < limit / 2
-        yield Finding("warning" if slow else "ok", "recall", f"{took}: a busier moment may be over the limit; look into the server's load" if slow else took)
+        yield Finding(
+            "warning" if slow else "ok",
+            "recall",
+            f"{took}: a busier moment may be over the limit; look into the server's load" if slow else took,
+        )
     except PowerContextError as error:
         yield Finding("failed", "server", remedy_for(error))
 
@@ -67,16 +79,32 @@ def check_recall(client: PowerContextClient, binding: Binding, settings: PowerCo
 def check_query(client: PowerContextClient, binding: Binding, settings: PowerContextSettings) -> Finding:
     """Return whether recalls find what they can: search first, and choose."""
     if settings.recall_query == "full":
-        return Finding("warning", "query", "a whole request finds little, on servers that search vectors, too; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY")
+        return Finding(
+            "warning",
+            "query",
+            "a whole request finds little, on servers that search vectors, too; remove POWERCONTEXT_DEERFLOW_RECALL_QUERY",
+        )
     try:
-        client.search_atomic_memory(binding, "powercontext doctor", deadline=Deadline.after(settings.recall_timeout_seconds / 2))
+        client.search_atomic_memory(
+            binding,
+            "powercontext doctor",
+            deadline=Deadline.after(settings.recall_timeout_seconds / 2),
+        )
     except PowerContextError as error:
         if not is_unknown_route(error):
             return Finding("warning", "query", f"recalls cannot search first, so they find less: {remedy_for(error)}")
         if _knows_the_search(client, binding, settings):
             remedy = "let the proxy on the way pass POST to every path below /v1/scopes"
-            return Finding("warning", "query", f"recalls cannot search first, so they find less: this server knows the search, but something on the way answers it ({error}): {remedy}")
-        return Finding("ok", "query", "focused, in one request: a server before 1.3 does not know the search, and recalls find less")
+            return Finding(
+                "warning",
+                "query",
+                f"recalls cannot search first, so they find less: this server knows the search, but something on the way answers it ({error}): {remedy}",
+            )
+        return Finding(
+            "ok",
+            "query",
+            "focused, in one request: a server before 1.3 does not know the search, and recalls find less",
+        )
     return Finding("ok", "query", "focused: search, choose, prepare")
 
 

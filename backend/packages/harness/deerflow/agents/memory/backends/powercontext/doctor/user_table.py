@@ -1,4 +1,7 @@
-"""Compares the bindings with DeerFlow's own user table, where that is SQLite. Users are told by number, in the order in which they signed up."""
+"""Compares the bindings with DeerFlow's own user table, where that is SQLite.
+
+Users are told by number, in the order in which they signed up.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +38,28 @@ def check_users(config: Mapping[str, Any], config_folder: Path, settings: PowerC
     show = f"sqlite3 {shlex.quote(str(database.resolve()))} {_LIST}"
     users = _users(database)
     if users is None:
-        yield Finding("warning", "users", f"DeerFlow's user table cannot be read, so nobody's id was looked up; this tells why: {show}")
+        yield Finding(
+            "warning",
+            "users",
+            f"DeerFlow's user table cannot be read, so nobody's id was looked up; this tells why: {show}",
+        )
         return
-    people = settings.people
     if not users:
-        yield Finding("failed", "users", f"nobody has signed up in DeerFlow yet: sign up, open /api/v1/auth/me there, and put your id into {settings.named_in}")
+        yield Finding(
+            "failed",
+            "users",
+            f"nobody has signed up in DeerFlow yet: sign up, open /api/v1/auth/me there, and put your id into {settings.named_in}",
+        )
         return
-    if unknown := people.missing_from(users):
+    if unknown := settings.people.missing_from(users):
         which = f" of {positions(unknown)}" if settings.bindings_file else ""
-        yield Finding("failed", "users", f"the id{which} in {settings.named_in} is not in DeerFlow's user table; see it there: {show}")
+        yield Finding(
+            "failed",
+            "users",
+            f"the id{which} in {settings.named_in} is not in DeerFlow's user table; see it there: {show}",
+        )
     if settings.bindings_file is not None:
-        yield _without_a_binding(people, users)
+        yield _without_a_binding(settings.people, users)
     elif not unknown:
         yield Finding("ok", "users", "the owner is in DeerFlow's user table")
 
@@ -71,7 +85,9 @@ def _database(config: Mapping[str, Any], config_folder: Path) -> Path | None:
 
 def _users(database: Path) -> list[str] | None:
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(database.resolve()))}?mode=ro", uri=True, timeout=_SECONDS)) as connection:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(database.resolve()))}?mode=ro", uri=True, timeout=_SECONDS),
+        ) as connection:
             return [str(row[0]) for row in connection.execute("SELECT id FROM users ORDER BY created_at, id")]
     except sqlite3.Error:
         return None

@@ -54,7 +54,12 @@ def fact(citation: Citation, text: str, kind: str | None, created_at: str | None
     }
 
 
-def document(facts: Sequence[Mapping[str, Any]], *, total: int | None = None, now: datetime | None = None) -> dict[str, Any]:
+def document(
+    facts: Sequence[Mapping[str, Any]],
+    *,
+    total: int | None = None,
+    now: datetime | None = None,
+) -> dict[str, Any]:
     """Return DeerFlow's memory document.
 
     Args:

@@ -19,7 +19,10 @@ PATIENCE_SECONDS: Final = 0.25
 
 
 class Gate:
-    """Lets ``MAX_WAITING`` calls in at a time. Safe for any number of threads; a forked child starts with none inside."""
+    """Lets ``MAX_WAITING`` calls in at a time.
+
+    Safe for any number of threads; a forked child starts with none inside.
+    """
 
     def __init__(self) -> None:
         self._start()

@@ -27,7 +27,13 @@ def read_document(client: PowerContextClient, binding: Binding, deadline: Deadli
     """
     listed, complete = _list_memories(client, binding, deadline)
     times = _times(client, binding, len(listed), deadline.within(deadline.left() / 2))
-    facts = [_with_times(fact(memory.citation, without_host_tags(memory.text), memory.kind), _written_at(memory.citation, times)) for memory in listed]
+    facts = [
+        _with_times(
+            fact(memory.citation, without_host_tags(memory.text), memory.kind),
+            _written_at(memory.citation, times),
+        )
+        for memory in listed
+    ]
     return document(facts, total=None if complete else client.get_stats(binding, deadline=deadline).active_memories)
 
 
@@ -45,7 +51,10 @@ def _list_memories(client: PowerContextClient, binding: Binding, deadline: Deadl
 
 
 def _times(client: PowerContextClient, binding: Binding, count: int, deadline: Deadline) -> dict[tuple[str, int], str]:
-    """Return when revisions were written, as far as the server tells. Version 1.2.0 does not, and a slow one may not in time."""
+    """Return when revisions were written, as far as the server tells.
+
+    Version 1.2.0 does not, and a slow one may not in time.
+    """
     times: dict[tuple[str, int], str] = {}
     cursor: str | None = None
     try:
@@ -65,7 +74,10 @@ def _written_at(citation: Citation, times: dict[tuple[str, int], str]) -> str | 
 
 
 def _with_times(item: dict[str, Any], written_at: str | None) -> dict[str, Any]:
-    """Add when a memory was written. The server tells that of its present revision: only the first one's is when it was made."""
+    """Add when a memory was written.
+
+    The server tells that of its present revision: only the first one's is when it was made.
+    """
     if written_at is None:
         return item
     first = item["id"].endswith("@1")

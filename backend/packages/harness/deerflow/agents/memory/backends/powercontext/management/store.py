@@ -71,7 +71,13 @@ class FactStore:
         """
         if binding is None:
             return document([])
-        return self._ask(lambda: read_document(shared_client(self._settings), binding, Deadline.after(self._settings.recall_timeout_seconds)))
+        return self._ask(
+            lambda: read_document(
+                shared_client(self._settings),
+                binding,
+                Deadline.after(self._settings.recall_timeout_seconds),
+            ),
+        )
 
     def create(self, binding: Binding | None, content: object, category: object) -> tuple[dict[str, Any], str]:
         """Save a memory, and return the document and the fact's id.
@@ -84,18 +90,31 @@ class FactStore:
         if binding is None:
             raise ValueError(wording.NOBODY)
         kind = category if isinstance(category, str) else ""
-        outcome = self._write(lambda deadline: self._saver.save(binding, kind, content, any_kind=True, deadline=deadline))
+        outcome = self._write(
+            lambda deadline: self._saver.save(binding, kind, content, any_kind=True, deadline=deadline),
+        )
         if isinstance(outcome, Saved):
             identifier = fact_id(outcome.citation)
-            return self._document_with(binding, fact(outcome.citation, without_host_tags(str(content).strip()), kind)), identifier
+            return self._document_with(
+                binding,
+                fact(outcome.citation, without_host_tags(str(content).strip()), kind),
+            ), identifier
         if isinstance(outcome, AlreadySaved):
             raise ValueError("Duplicate fact")
         if isinstance(outcome, NotSaved):
             kind_of_error = MemoryUnavailableError if outcome.reason in wording.SERVER_REASONS else ValueError
-            raise kind_of_error(wording.NOT_A_CATEGORY if outcome.reason == "unknown_kind" else why_not_saved(outcome, content))
+            raise kind_of_error(
+                wording.NOT_A_CATEGORY if outcome.reason == "unknown_kind" else why_not_saved(outcome, content),
+            )
         raise ManagerError(UNKNOWN)
 
-    def update(self, binding: Binding | None, identifier: object, content: object, category: str | None) -> dict[str, Any]:
+    def update(
+        self,
+        binding: Binding | None,
+        identifier: object,
+        content: object,
+        category: str | None,
+    ) -> dict[str, Any]:
         """Correct a memory, and return the document.
 
         Raises:
@@ -110,7 +129,9 @@ class FactStore:
             raise KeyError(wording.GONE)
         if content is None:
             raise ValueError(wording.NO_NEW_TEXT)
-        outcome = self._write(lambda deadline: self._corrector.correct(binding, citation, content, kind=category, deadline=deadline))
+        outcome = self._write(
+            lambda deadline: self._corrector.correct(binding, citation, content, kind=category, deadline=deadline),
+        )
         return self._after(binding, outcome)
 
     def delete(self, binding: Binding | None, identifier: object) -> dict[str, Any]:
@@ -147,7 +168,10 @@ class FactStore:
         raise kind_of_error(why_not_changed("correct", outcome))
 
     def _document_with(self, binding: Binding, *known: dict[str, Any]) -> dict[str, Any]:
-        """Return the document after a change that is confirmed. A list that cannot be read must not make it a failure."""
+        """Return the document after a change that is confirmed.
+
+        A list that cannot be read must not make it a failure.
+        """
         try:
             return self.document(binding)
         except ManagerError:

@@ -19,9 +19,21 @@ BUSY: Final = "Nothing was done: too many calls wait for the memory server; try 
 FAILED: Final = "Nothing was done: the memory server did not answer as it should; try again later."
 UNKNOWN_CHANGE: Final = "It is not known whether this was changed. Tell the user so, and look it up before trying again."
 
-GONE_REASONS: Final = frozenset({"no_such_memory", "is_forgotten", "is_set_aside", "not_a_citation", "several_citations", "another_family", "another_scope"})
+GONE_REASONS: Final = frozenset(
+    {
+        "no_such_memory",
+        "is_forgotten",
+        "is_set_aside",
+        "not_a_citation",
+        "several_citations",
+        "another_family",
+        "another_scope",
+    },
+)
 
-SERVER_REASONS: Final = frozenset({"token", "scope", "busy", "shutdown", "unreachable", "overloaded", "refused", "contended", "failed"})
+SERVER_REASONS: Final = frozenset(
+    {"token", "scope", "busy", "shutdown", "unreachable", "overloaded", "refused", "contended", "failed"},
+)
 """Reasons that are the server's or the operator's, not the text's."""
 
 

@@ -6,8 +6,8 @@ Each memory gets the sum of the values of the words it shares with the request. 
 * if it names a form of work and not a subject ("report"),
 * if it is not in a question.
 
-Two words side by side in both are worth more. One rare word is enough in a short request, an everyday one is not; a long
-request wants more, for it shares something with everybody. Up to ``MOST`` memories near the best are chosen.
+Two words side by side in both are worth more. One rare word is enough in a short request, an everyday one is not; a
+long request wants more, for it shares something with everybody. Up to ``MOST`` memories near the best are chosen.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ MOST: Final = 3
 EVERYDAY: Final = 0.5
 """What an everyday word is worth, beside 1 for a rare one."""
 
-# Found by cross-validation over the sets of prompts in two tries, of which each was made without the other; none is sharp.
+# Found by cross-validation over the sets of prompts in two tries, of which each was made without the other; none is
+# sharp.
 _FLOOR = 0.65
 _SHORT_REQUEST = 8.0  # words; a longer one wants more, with the root of its length
 _NEAR_BEST = 0.55
@@ -102,7 +103,10 @@ def value_of(term: str, request: Request) -> float:
 
 @cache
 def everyday_stems(language: Language | None) -> frozenset[str]:
-    """Return the stems of a language's everyday words; ``None`` is English. An English everyday word is one in every language."""
+    """Return the stems of a language's everyday words; ``None`` is English.
+
+    An English everyday word is one in every language.
+    """
     english = frozenset(map(stem, EVERYDAY_WORDS | TASK_VERBS))
     return english if language is None else english | {stem(word, language) for word in language.request_words}
 

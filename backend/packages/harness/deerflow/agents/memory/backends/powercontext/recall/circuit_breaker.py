@@ -1,4 +1,6 @@
-"""The circuit breaker before recall. While the server is stuck, one caller now and then waits for it, and finds out; nobody else.
+"""The circuit breaker before recall.
+
+While the server is stuck, one caller now and then waits for it, and finds out; nobody else.
 
 A recall that times out holds a thread of the host's small pool for the whole limit: forty of them held six threads for
 14 s. So after one, the next ones are refused at once, for everybody, but for one probe at a time.
@@ -61,7 +63,11 @@ class CircuitBreaker:
             if now >= self._next_probe:
                 self._next_probe = now + _PROBE_SECONDS
                 return Attempt(self, is_probe=True)
-        raise PowerContextTimeoutError("not asked, because it did not answer in time a moment ago", operation="prepare_context", may_have_been_sent=False)
+        raise PowerContextTimeoutError(
+            "not asked, because it did not answer in time a moment ago",
+            operation="prepare_context",
+            may_have_been_sent=False,
+        )
 
     def answered(self) -> None:
         """Learn that the server answers."""
@@ -75,7 +81,10 @@ class CircuitBreaker:
             self._last_good = now
 
     def refused(self) -> None:
-        """Learn that asking costs no time, though it does not succeed. If the server is stuck again, the intervals go on growing."""
+        """Learn that asking costs no time, though it does not succeed.
+
+        If the server is stuck again, the intervals go on growing.
+        """
         with self._lock:
             self._tripped = False
 
@@ -107,7 +116,12 @@ class Attempt:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         breaker = self._breaker
         if error is None or _is_an_answer(error):
             breaker.answered()

@@ -1,8 +1,10 @@
-"""Words that name a form of work or a thing that every project has, and not a subject. One of them shared says little, two say enough.
+"""Words that name a form of work or a thing that every project has, and not a subject.
+
+One of them shared says little, two say enough.
 
 What belongs in here: words that many people's requests have, whatever they are about ("report", "server", "customer",
-"schedule"). What does not: what only some requests are about ("refund", "vineyard", "Kafka"). English in any form, for it is
-compared by stem; Chinese as two characters side by side. Other languages have theirs in ``languages.py``.
+"schedule"). What does not: what only some requests are about ("refund", "vineyard", "Kafka"). English in any form, for
+it is compared by stem; Chinese as two characters side by side. Other languages have theirs in ``languages.py``.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ EVERYDAY_WORDS: Final = frozenset(
 
     dollar euro cent half page side top bottom left right corner middle beginning end front back inside outside
     hour minute second month decade century night evening noon midnight
-""".split()
+""".split(),
 )
 
 EVERYDAY_PAIRS: Final = frozenset(
@@ -70,6 +72,6 @@ EVERYDAY_PAIRS: Final = frozenset(
     人员 部门 负责 安排 时间 日期 开始 结束 准备 方案 策略 分析 研究 资料 材料 说明 案例 步骤 操作 手册 清单 模板 样式 图片 视频 文字 字段
     用的 一个 每个 不同 主要 相关 情况 方式 方法 原因 问题 影响 作用 过程 效果 质量 效率 成本 预算 费用 金额 价值 收入 销售 营销 推广 活动 运营
     学习 学生 老师 课程 教学 培训 考试 孩子 家长 朋友 家人 生活 健康 运动 旅行 周末 早餐 午餐 晚餐 喜欢 希望 需要 必须 不要 不能 可以
-    """.split()
+    """.split(),
 )
 """The same of Chinese."""

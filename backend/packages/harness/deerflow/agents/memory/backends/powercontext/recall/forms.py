@@ -1,4 +1,7 @@
-"""Other forms of a word: what its forms have in common, and which of them a memory may have. The server matches whole words only."""
+"""Other forms of a word: what its forms have in common, and which of them a memory may have.
+
+The server matches whole words only.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ _UMLAUTS = str.maketrans("aou", "äöü")
 
 
 def language_of(word: str, latin: Language | None) -> Language | None:
-    """Return the language of ``word`` by its script. ``latin`` is that of words in Latin letters, ``None`` for English."""
+    """Return the language of ``word`` by its script.
+
+    ``latin`` is that of words in Latin letters, ``None`` for English.
+    """
     first = word[0]
     if "Ѐ" <= first <= "ӿ":
         return RUSSIAN
@@ -33,7 +39,10 @@ def language_of(word: str, latin: Language | None) -> Language | None:
 def _telling_words() -> dict[str, list[int]]:
     """Return the words that tell a language, with the positions in ``LATIN`` of those that have it; -1 is English."""
     telling: dict[str, list[int]] = {}
-    for at, words in enumerate([FUNCTION_WORDS | TASK_VERBS, *(language.function_words | language.request_words for language in LATIN)], start=-1):
+    for at, words in enumerate(
+        [FUNCTION_WORDS | TASK_VERBS, *(language.function_words | language.request_words for language in LATIN)],
+        start=-1,
+    ):
         for word in words:
             telling.setdefault(word, []).append(at)
     return telling

@@ -1,8 +1,10 @@
-"""What recall knows of languages beside English and Chinese. Their function words, how a request is put in them, and endings.
+"""What recall knows of languages beside English and Chinese.
 
-A language's function words say nothing of a subject. Its request words are the verbs and forms of work of requests ("write",
-"explain", "list"), and the words memories are put in ("the user prefers"): they count half. Endings are those of nouns above
-all, the longest first to be cut; what is left is the word's stem.
+That is their function words, how a request is put in them, and endings.
+
+A language's function words say nothing of a subject. Its request words are the verbs and forms of work of requests
+("write", "explain", "list"), and the words memories are put in ("the user prefers"): they count half. Endings are those
+of nouns above all, the longest first to be cut; what is left is the word's stem.
 """
 
 from __future__ import annotations
@@ -22,11 +24,23 @@ class Language:
     shortest_stem: int = 4
 
 
-def _language(function_words: str, request_words: str, endings: str, beginnings: str = "", shortest_stem: int = 4) -> Language:
+def _language(
+    function_words: str,
+    request_words: str,
+    endings: str,
+    beginnings: str = "",
+    shortest_stem: int = 4,
+) -> Language:
     def by_length(text: str) -> tuple[str, ...]:
         return tuple(sorted(text.split(), key=len, reverse=True))
 
-    return Language(frozenset(function_words.split()), frozenset(request_words.split()), by_length(endings), by_length(beginnings), shortest_stem)
+    return Language(
+        frozenset(function_words.split()),
+        frozenset(request_words.split()),
+        by_length(endings),
+        by_length(beginnings),
+        shortest_stem,
+    )
 
 
 GERMAN: Final = _language(
@@ -207,11 +221,13 @@ JAPANESE_FUNCTION_WORDS: Final = frozenset(
     です ます ください てください ました ません という について ための ように ような から まで より など として による において される している
     したい して する した しない しよう してほしい ほしい いつ どこ どの どう なぜ どれ どんな だっけ ですか ますか でしたか いる ある ない ので けど けれど
     これ それ あれ この その あの ここ そこ まとめて もらえる もらえますか わかるように まず また そして さらに
-    """.split()
+    """.split(),
 )
 """Runs of hiragana that say nothing."""
 
-JAPANESE_VERBS: Final = frozenset("教 書 作 使 取 決 言 見 出 行 来 思 知 聞 読 考 始 終 直 付 入 何 私 僕 今 前 後 中 上 下 字 人 方 返".split())
+JAPANESE_VERBS: Final = frozenset(
+    "教 書 作 使 取 決 言 見 出 行 来 思 知 聞 読 考 始 終 直 付 入 何 私 僕 今 前 後 中 上 下 字 人 方 返".split(),
+)
 """Characters that, alone between kana, are a request's verb or say nothing."""
 
 JAPANESE_PARTICLES: Final = ("", "は", "が", "を", "の", "に", "で", "も", "と")

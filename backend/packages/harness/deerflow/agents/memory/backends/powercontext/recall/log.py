@@ -1,4 +1,6 @@
-"""What operators read of recalls: once when it breaks, once when it is back. One person's trouble is told apart from everybody's.
+"""What operators read of recalls: once when it breaks, once when it is back.
+
+One person's trouble is told apart from everybody's.
 
 No line carries a URL, a Scope, an owner, a token, a request or a word of the server's reply.
 """
@@ -43,7 +45,12 @@ class RecallLog:
         with self._lock:
             self._failures[whose] = self._failures.get(whose, 0) + 1
             level = logging.WARNING if self._failures[whose] == 1 else logging.DEBUG
-        logger.log(level, "PowerContext recall failed: %s. %s until it is back.", describe(error, elapsed_seconds, binding), self._consequence)
+        logger.log(
+            level,
+            "PowerContext recall failed: %s. %s until it is back.",
+            describe(error, elapsed_seconds, binding),
+            self._consequence,
+        )
 
     def succeeded(self, context_bytes: int, elapsed_seconds: float, binding: Binding) -> None:
         """Note a recall that went well: an INFO if the one before failed, else DEBUG."""
@@ -54,9 +61,17 @@ class RecallLog:
             everybodys = self._failures.pop(_EVERYBODY, 0)
             own = self._failures.pop(binding.position, 0)
         if own and binding.count > 1:
-            logger.info("PowerContext recall is back for binding %d of %d; failed calls in between: %d.", binding.position, binding.count, own)
+            logger.info(
+                "PowerContext recall is back for binding %d of %d; failed calls in between: %d.",
+                binding.position,
+                binding.count,
+                own,
+            )
         if everybodys or (own and binding.count == 1):
-            logger.info("PowerContext recall is back; failed calls in between: %d.", everybodys + (own if binding.count == 1 else 0))
+            logger.info(
+                "PowerContext recall is back; failed calls in between: %d.",
+                everybodys + (own if binding.count == 1 else 0),
+            )
 
     def asked_by(self, *, bound: bool) -> None:
         """Note who asks: an INFO, once, if a signed-in user without a binding does before anybody with one has.
@@ -67,12 +82,20 @@ class RecallLog:
             return
         self._asked_about_people = True
         if not bound:
-            logger.info("A signed-in user whom %s does not name asked for memory, and nobody it names has so far. If this user is to have memory, the id there is wrong.", self._named_in)
+            logger.info(
+                "A signed-in user whom %s does not name asked for memory, and nobody it names has so far. If this user is to have memory, the id there is wrong.",
+                self._named_in,
+            )
 
     def query_seen(self, query: object) -> None:
-        """Note whether the host forwards the request. An INFO, once, if its first recall comes without, or with anything but text."""
+        """Note whether the host forwards the request.
+
+        It is an INFO, once, if the first recall comes without, or with anything but text.
+        """
         if self._asked_about_query:
             return
         self._asked_about_query = True
         if not isinstance(query, str):
-            logger.info("DeerFlow asked for memory without a query that is text, so there is none. Recall needs a DeerFlow that forwards the user's request (September 2026 or later).")
+            logger.info(
+                "DeerFlow asked for memory without a query that is text, so there is none. Recall needs a DeerFlow that forwards the user's request (September 2026 or later).",
+            )

@@ -1,4 +1,7 @@
-"""What a person wrote in a request, sentence by sentence. It leaves out the code, logs, URLs and paths that were pasted into it."""
+"""What a person wrote in a request, sentence by sentence.
+
+It leaves out the code, logs, URLs and paths that were pasted into it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ _MAX_SENTENCES = 300
 
 HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 HAN_RUN: Final = re.compile(f"[{HAN}]+")
-# Signs that combine with a letter, which Python does not count among the letters: those of India and South-East Asia, and accents.
+# Signs that combine with a letter, which Python does not count among the letters: those of India and South-East Asia,
+# and accents.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u0670\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e\u0eb1-\u0ece\u1000-\u1049\u1780-\u17d3"
 _LETTER = rf"(?:[^\W{HAN}]|[{_MARKS}])"
 TOKEN: Final = re.compile(rf"[{HAN}]+|{_LETTER}+(?:['’]{_LETTER}+)*")

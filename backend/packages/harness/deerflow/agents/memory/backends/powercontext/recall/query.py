@@ -43,7 +43,10 @@ def focused_query(text: str) -> str:
 
 
 def focused_query_of(request: Request) -> str:
-    """Return up to ``MAX_WORDS`` words of ``request``. Those of the questions come first, the last question's before the earlier ones'."""
+    """Return up to ``MAX_WORDS`` words of ``request``.
+
+    Those of the questions come first, the last question's before the earlier ones'.
+    """
     sentences = [sentence for sentence, _ in request.sentences]
     asking = [position for position, (_, asks) in enumerate(request.sentences) if asks][::-1]
     others = sorted(set(range(len(sentences))).difference(asking))
@@ -82,7 +85,10 @@ class _Query:
                 self._add(word, count)
 
     def add_variants(self) -> None:
-        """Fill the free places with other forms of the words. Only if that cannot raise the number of hits the server wants."""
+        """Fill the free places with other forms of the words.
+
+        It does so only if that cannot raise the number of hits the server wants.
+        """
         if self._count >= 3:
             for variant in [other_number(word) for word in self.words if self._latin is None]:
                 if self._count < MAX_WORDS and variant and variant not in self._seen:
@@ -95,7 +101,10 @@ class _Query:
 
 
 def two_best_words(request: Request) -> str:
-    """Return the word or two of ``request`` that say most, everyday words aside. The server wants a single hit of them."""
+    """Return the word or two of ``request`` that say most, everyday words aside.
+
+    The server wants a single hit of them.
+    """
     words = dict.fromkeys(word for sentence, _ in request.sentences for word in content_words(sentence, request.latin))
     chosen: list[str] = []
     places = 2
@@ -108,6 +117,9 @@ def two_best_words(request: Request) -> str:
 
 def _worth(word: str, request: Request) -> float:
     """Return what ``word`` says, at the least; of two that say the same, the longer is the rarer one, as a rule."""
-    value = min((request.terms.get(term, 0.0) * value_of(term, request) for term in terms_of(word, request.latin)), default=0.0)
+    value = min(
+        (request.terms.get(term, 0.0) * value_of(term, request) for term in terms_of(word, request.latin)),
+        default=0.0,
+    )
     length = min(len(word) * (1 if word.isascii() else 2), 12)
     return value / (2 if _CHINESE_NUMBER.search(word) else 1) + _MOST_FOR_LENGTH * length / 12

@@ -1,9 +1,9 @@
 """A recall in two requests under one deadline: search, choose, prepare.
 
-The server wants many words of a query in a memory, so we search for memories that have any, choose here, and ask the server
-to prepare what was chosen. What the model gets is the server's own text, bounded and cited. A search that fails costs at most
-half of the time that connecting left; then the server prepares for the best words of the request, as it does where the search
-is not known.
+The server wants many words of a query in a memory, so we search for memories that have any, choose here, and ask the
+server to prepare what was chosen. What the model gets is the server's own text, bounded and cited. A search that fails
+costs at most half of the time that connecting left; then the server prepares for the best words of the request, as it
+does where the search is not known.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _SHARE_OF_A_SEARCH: Final = 0.5
 
 _NO_SEARCH: Final = PowerContextError("the server does not know this search")
 
-# What the server's own rule lets in must share so many words with the request when the choosing found nothing good enough.
+# What the server's own rule lets in must share so many words with the request when the choosing found nothing good
+# enough.
 _HITS_WANTED_OF_THE_REJECTED: Final = 3
 
 
@@ -108,7 +109,11 @@ class Recall:
         if time.monotonic() < self._search_state.unknown_until:
             return _NO_SEARCH
         try:
-            hits = self._client.search_atomic_memory(binding, " ".join(request.words), deadline=deadline.sharing(_SHARE_OF_A_SEARCH))
+            hits = self._client.search_atomic_memory(
+                binding,
+                " ".join(request.words),
+                deadline=deadline.sharing(_SHARE_OF_A_SEARCH),
+            )
         except PowerContextCancelledError:
             raise
         except PowerContextError as error:
@@ -125,10 +130,16 @@ class Recall:
         """Say once, of a search that fails while recalls go on, that they find less."""
         if error is not _NO_SEARCH and not self._search_state.fails:
             self._search_state.fails = True
-            logger.warning("PowerContext recall: the search failed (%s). Until it is back, recalls use one request and find less.", type(error).__name__)
+            logger.warning(
+                "PowerContext recall: the search failed (%s). Until it is back, recalls use one request and find less.",
+                type(error).__name__,
+            )
 
     def _prepare(self, binding: Binding, query: str, otherwise: str, deadline: Deadline) -> str:
-        """Return what the server prepares for ``query``, or else for ``otherwise``. That is asked if there is as much time left as the first took."""
+        """Return what the server prepares for ``query``, or else for ``otherwise``.
+
+        That is asked if there is as much time left as the first took.
+        """
         started = time.monotonic()
         context = self._client.prepare_context(binding, query, deadline=deadline)
         if context or not otherwise or deadline.left() < 2 * (time.monotonic() - started):

@@ -76,7 +76,10 @@ def _has_content(sentence: str, latin: Language | None) -> bool:
 
 
 def terms_of(text: str, latin: Language | None) -> list[str]:
-    """Return what ``text`` has to share. Stems of its words, of Chinese the pairs of characters, of kana the katakana words."""
+    """Return what ``text`` has to share.
+
+    That is the stems of its words, of Chinese the pairs of characters, of kana the katakana words.
+    """
     terms: list[str] = []
     single = is_japanese(text)
     for token in TOKEN.findall(text):

@@ -1,8 +1,8 @@
 """The query that the server answers with the memories that were chosen, and with hardly any other.
 
-The server wants a quarter of a query's distinct words in a memory. So the query has six words of each memory, those that
-the fewest of the found memories have, and is filled up with blanks, words that no memory has, until five hits are wanted:
-a memory that shares one or two of the words by chance stays out.
+The server wants a quarter of a query's distinct words in a memory. So the query has six words of each memory, those
+that the fewest of the found memories have, and is filled up with blanks, words that no memory has, until five hits are
+wanted: a memory that shares one or two of the words by chance stays out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .stop_words import FUNCTION_WORDS
 _WORDS_OF_A_MEMORY: Final = 6
 _HITS: Final = 5
 
-# Of a run of Chinese, about five words. The server cuts a run into words by itself, into the same ones as in the memory.
+# Of a run of Chinese, about five words. The server cuts a run into words by itself, into the same ones as in the
+# memory.
 _HAN_CHARACTERS: Final = 12
 
 _WORD = re.compile(rf"[{HAN}]+|[^\W{HAN}]+(?:['’][^\W{HAN}]+)*")
@@ -71,7 +72,10 @@ def _part(words: Sequence[str]) -> tuple[list[str], int, int]:
 
 
 class _Commonness:
-    """How many of the found memories have a word, of a Chinese run its pairs on the average. Everyday words and numbers come last."""
+    """How many of the found memories have a word, of a Chinese run its pairs on the average.
+
+    Everyday words and numbers come last.
+    """
 
     def __init__(self, words: Sequence[Sequence[str]]) -> None:
         self._words = [set(some) for some in words]

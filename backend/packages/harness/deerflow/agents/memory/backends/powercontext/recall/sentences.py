@@ -1,4 +1,7 @@
-"""The sentences of a request. Which of them ask, what of them only says how the work is to be done, and their content words."""
+"""The sentences of a request.
+
+It tells which of them ask, what of them only says how the work is to be done, and their content words.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +27,51 @@ _CONSTRAINT = re.compile(
     |[^、。]*(?:しない|使わない|不要|以内で?|だけ返して|なしで?)$""",
     re.VERBOSE,
 )
-# Behind the first clause of a sentence; in the first it may be the request itself: "Show the schedule", "Without VAT, how much is it?"
-_LATER_CONSTRAINT = re.compile(r"(?:(?:and|but|please|also) )?(?:only|just|without|show (?:the|your)|(?:start|begin) (?:with|by))\b")
-_ASKING = re.compile(r"[?؟]|\b(?:please|(?:could|can|would|will) you|help me|i need|i want|i(?:['’]d| would) like|let['’]s)\b")
+# Behind the first clause of a sentence; in the first it may be the request itself: "Show the schedule", "Without VAT,
+# how much is it?"
+_LATER_CONSTRAINT = re.compile(
+    r"(?:(?:and|but|please|also) )?(?:only|just|without|show (?:the|your)|(?:start|begin) (?:with|by))\b",
+)
+_ASKING = re.compile(
+    r"[?؟]|\b(?:please|(?:could|can|would|will) you|help me|i need|i want|i(?:['’]d| would) like|let['’]s)\b",
+)
 _ASKING_IN_CHINESE = re.compile(
     r"""[？请帮]|吗$|希望[你您]|需要[你您]|我需要|我想|能否|能不能|可否|是否|^.{0,6}(?:如何|怎么|怎样|为什么|为何|什么|哪|多少|几)
     |(?:什么|哪里|哪些|哪个|多少|怎么样|怎么办)$""",
     re.VERBOSE,
 )
-_LEAD_IN = re.compile(r"(?:(?:then|also|and|next|finally|first|second|third|lastly|now|afterwards|so|ok|okay|hi|hello|hey|just|but)\b[\s,:]*){1,3}")
-_BEFORE_A_VERB = frozenset(["please", "can", "could", "would", "will", "you", "help", "me", "us", "i", "need", "want", "to", "and", "or", "then", "also", "now", "just"])
+_LEAD_IN = re.compile(
+    r"(?:(?:then|also|and|next|finally|first|second|third|lastly|now|afterwards|so|ok|okay|hi|hello|hey|just|but)\b[\s,:]*){1,3}",
+)
+_BEFORE_A_VERB = frozenset(
+    [
+        "please",
+        "can",
+        "could",
+        "would",
+        "will",
+        "you",
+        "help",
+        "me",
+        "us",
+        "i",
+        "need",
+        "want",
+        "to",
+        "and",
+        "or",
+        "then",
+        "also",
+        "now",
+        "just",
+    ],
+)
 _FIRST_WORD = re.compile(r"\W*(\w+)")
 _KANA = re.compile("[ぁ-ゟァ-ヺー]")
 _HIRAGANA = re.compile("[ぁ-ゟ]+")
-_CHINESE_CUT = re.compile("[一二三四五六七八九十百千两几多]+[个位份条篇张封次名家款台项件套种页]|" + "|".join(sorted(CHINESE_CUTS, key=len, reverse=True)))
+_CHINESE_CUT = re.compile(
+    "[一二三四五六七八九十百千两几多]+[个位份条篇张封次名家款台项件套种页]|" + "|".join(sorted(CHINESE_CUTS, key=len, reverse=True)),
+)
 
 
 def without_constraints(sentence: str) -> str:

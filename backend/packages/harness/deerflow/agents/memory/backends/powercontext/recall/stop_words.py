@@ -41,7 +41,7 @@ FUNCTION_WORDS: Final = frozenset(
     where where's wherever whether which while who who's whole whom whose why will wish with within without won't
     wonder word words work worked working works would wouldn't year years yes yesterday yet you you'd you'll
     you're you've your yours yourself zero
-    """.split()
+    """.split(),
 )
 """English words that say nothing of a subject."""
 
@@ -58,7 +58,7 @@ TASK_VERBS: Final = frozenset(
     rewrite run save schedule search select send set setup share shorten show simplify sketch solve sort split
     start suggest summarise summarize support switch tell test tidy transform translate turn update upgrade use
     validate verify visualise visualize write
-    """.split()
+    """.split(),
 )
 """English verbs that open a request. Elsewhere most of them are nouns, and then the subject: the draft, a test."""
 
@@ -75,6 +75,6 @@ CHINESE_CUTS: Final = tuple(
     同事 同学 老板 领导 部门 小组 公司 我 你 您 他 她 它 的 了 着 吗 呢 吧 啊 呀 么 在 是 和 与 及 或 把 被 请 帮
     让 给 从 到 就 都 也 还 又 再 很 太 更 最 这 那 哪 写 做 看 说 想 个 份 条 篇 张 封 次 为 并 但 而 且 以 由
     于 之 其 该 此 有 跟 将 用
-    """.split()
+    """.split(),
 )
 """Where one Chinese subject ends and the next begins. The server's own segmenter sees to the rest."""

@@ -1,7 +1,7 @@
 """The bindings file: several people, each with a Scope of their own. Valid as a whole, or nobody is served.
 
-``{"bindings": [{"owner_user_id": "…", "scope_id": "…", "token": "…", "shared": true}, …]}``; ``token`` and ``shared`` may
-be left out. What is wrong is named by its position, never by a value: the file holds ids and tokens.
+``{"bindings": [{"owner_user_id": "…", "scope_id": "…", "token": "…", "shared": true}, …]}``; ``token`` and ``shared``
+may be left out. What is wrong is named by its position, never by a value: the file holds ids and tokens.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def _listed(content: bytes, faults: _Faults) -> list[object]:
     except UnicodeDecodeError as error:
         faults.add(f"the file is not UTF-8 (byte {error.start + 1}); save it as UTF-8")
     except json.JSONDecodeError as error:
-        faults.add(f"the file is not JSON (line {error.lineno}, column {error.colno}); correct it there" if content.strip() else f"the file is empty; {ADD_A_PERSON}")
+        faults.add(
+            f"the file is not JSON (line {error.lineno}, column {error.colno}); correct it there" if content.strip() else f"the file is empty; {ADD_A_PERSON}",
+        )
     except RecursionError:
         faults.add("the file is not what it should be: brackets within brackets within brackets")
     except ValueError:  # a number with thousands of digits
@@ -166,7 +168,9 @@ def _entry(position: int, value: object, token_needed: bool, faults: _Faults) ->
         text = found.get(key)
         if key not in found:
             if key != "token" or token_needed:
-                problems.append(f"{key} is missing{', and POWERCONTEXT_DEERFLOW_TOKEN is not set' if key == 'token' else ''}; it {rule}")
+                problems.append(
+                    f"{key} is missing{', and POWERCONTEXT_DEERFLOW_TOKEN is not set' if key == 'token' else ''}; it {rule}",
+                )
         elif not isinstance(text, str) or not fits(text):
             slip = slip_in(text) if isinstance(text, str) else ""
             problems.append(f"{key} {slip}; it {rule}" if slip else f"{key} {rule}")
@@ -187,4 +191,6 @@ def _compare(entries: list[tuple[int, Entry]], faults: _Faults) -> None:
             faults.add(f"binding {position}: owner_user_id is that of binding {earlier}; a person has one binding")
         first, shared = scopes.setdefault(entry.scope_id, (position, entry.shared))
         if first != position and not (shared and entry.shared):
-            faults.add(f'binding {position}: scope_id is that of binding {first}; if these people are to share their memory, both need "shared": true')
+            faults.add(
+                f'binding {position}: scope_id is that of binding {first}; if these people are to share their memory, both need "shared": true',
+            )

@@ -37,7 +37,9 @@ def locked(path: str) -> Iterator[None]:
         end = time.monotonic() + LOCK_SECONDS
         while not _try_to_lock(fcntl, descriptor):
             if time.monotonic() > end:
-                raise PowerContextConfigurationError("another command is changing a bindings file in this folder; try again when it has ended")
+                raise PowerContextConfigurationError(
+                    "another command is changing a bindings file in this folder; try again when it has ended",
+                )
             time.sleep(0.05)
         yield
     finally:
@@ -87,7 +89,9 @@ def write_entries(path: str, entries: Sequence[Entry]) -> None:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
-    raise PowerContextConfigurationError("the bindings file cannot be written; run this as the user who owns it and its folder")
+    raise PowerContextConfigurationError(
+        "the bindings file cannot be written; run this as the user who owns it and its folder",
+    )
 
 
 def _checked(content: bytes) -> list[Entry]:

@@ -44,4 +44,8 @@ def setting(meaning: str, remedy: str, *, yaml: tuple[str, ...] = (), required: 
         yaml: Names under which people look for it in ``memory.backend_config``, beside its own.
         limits: Default and limits, as for ``pydantic.Field``.
     """
-    return Field(description=meaning, json_schema_extra={"remedy": remedy, "yaml": list(yaml), "required": required}, **limits)
+    return Field(
+        description=meaning,
+        json_schema_extra={"remedy": remedy, "yaml": list(yaml), "required": required},
+        **limits,
+    )

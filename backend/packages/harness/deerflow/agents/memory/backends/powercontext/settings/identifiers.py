@@ -1,4 +1,6 @@
-"""What can be an id or a token, and what is a slip of whoever typed it. The rules are the same for variables and for the bindings file.
+"""What can be an id or a token, and what is a slip of whoever typed it.
+
+The rules are the same for variables and for the bindings file.
 
 A wrong id is the most silent fault there is: everything answers, and its owner gets nothing. So what cannot be right is
 refused: quotes that ``docker --env-file`` keeps, a comment behind the value, a variable nobody filled in, a
@@ -33,7 +35,10 @@ _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\uf
 
 
 def is_owner_id(text: str) -> bool:
-    """Tell whether ``text`` can be the id of a signed-in DeerFlow user. ``default`` is what DeerFlow calls a caller it does not know."""
+    """Tell whether ``text`` can be the id of a signed-in DeerFlow user.
+
+    ``default`` is what DeerFlow calls a caller it does not know.
+    """
     return _can_be_an_id(text, forbidden="$<>{}@#,;") and text != "default"
 
 
@@ -43,12 +48,18 @@ def is_scope_id(text: str) -> bool:
 
 
 def is_token(text: str) -> bool:
-    """Tell whether ``text`` can be a bearer token. That is printable ASCII, neither in quotes nor a variable that was not filled in."""
+    """Tell whether ``text`` can be a bearer token.
+
+    That is printable ASCII, neither in quotes nor a variable that was not filled in.
+    """
     return _TOKEN.fullmatch(text) is not None and _UNFILLED.fullmatch(text) is None
 
 
 def slip_in(text: str) -> str:
-    """Return what is wrong with ``text``, which broke its rule, where that is a known slip; else ``""``. ``text`` is an id, a token or a URL, and is not quoted."""
+    """Return what is wrong with ``text``, which broke its rule, where that is a known slip; else ``""``.
+
+    ``text`` is an id, a token or a URL, and is not quoted.
+    """
     if not text or text.isspace():
         return "is empty"
     if text[0] in _QUOTES or text[-1] in _QUOTES:
@@ -74,7 +85,10 @@ def has_the_shape_of_deerflows_ids(text: str) -> bool:
 
 
 def _can_be_an_id(text: str, *, forbidden: str) -> bool:
-    """Tell whether ``text`` is not empty and has none of the signs that nobody means. Those are white space, control, invisible and unassigned signs, quotes, and ``forbidden`` ones."""
+    """Tell whether ``text`` is not empty and has none of the signs that nobody means.
+
+    Those are white space, control, invisible and unassigned signs, quotes, and ``forbidden`` ones.
+    """
     if _PLAIN.fullmatch(text):  # nearly all, and ten thousand of them at a start
         return True
     refused = _QUOTES + forbidden

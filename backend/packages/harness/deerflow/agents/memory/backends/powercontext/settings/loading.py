@@ -26,7 +26,10 @@ __all__ = ["ENVIRONMENT_PREFIX", "VARIABLES", "PowerContextSettings", "load_sett
 
 
 class _Snapshot:
-    """What the environment came to when it was first read: settings, or what is wrong with them. It holds until a restart."""
+    """What the environment came to when it was first read: settings, or what is wrong with them.
+
+    It holds until a restart.
+    """
 
     def __init__(self) -> None:
         self._start()
@@ -46,7 +49,14 @@ class _Snapshot:
                 self._settings, self._faults = _read_environment()
             if self._settings is not None:
                 return self._settings
-        raise PowerContextConfigurationError("\n- ".join(["PowerContext memory is not configured. Correct this in the Gateway's environment and restart it:", *self._faults]))
+        raise PowerContextConfigurationError(
+            "\n- ".join(
+                [
+                    "PowerContext memory is not configured. Correct this in the Gateway's environment and restart it:",
+                    *self._faults,
+                ],
+            ),
+        )
 
     def forget(self) -> None:
         with self._lock:
@@ -96,7 +106,10 @@ def _read_environment() -> tuple[PowerContextSettings | None, list[str]]:
     return settings, []
 
 
-def read_settings(values: Mapping[str, str], asked_for: Collection[str] = ()) -> tuple[PowerContextSettings | None, list[str]]:
+def read_settings(
+    values: Mapping[str, str],
+    asked_for: Collection[str] = (),
+) -> tuple[PowerContextSettings | None, list[str]]:
     """Return the settings of ``values``, without people, or the sentences about all that is wrong with them.
 
     Args:
@@ -141,7 +154,10 @@ class _Bindings:
         except PowerContextConfigurationError as error:
             problem = str(error)
         else:
-            entries, faults = parse(file.content, token_needed=needs_token(values.get("base_url")) and "token" not in values)
+            entries, faults = parse(
+                file.content,
+                token_needed=needs_token(values.get("base_url")) and "token" not in values,
+            )
             if not entries and not faults:
                 faults = [f"the file has no binding; {ADD_A_PERSON}"]
             return cls(entries, [f"{_variable('bindings_file')}: {fault}" for fault in faults], file.open_to_others)

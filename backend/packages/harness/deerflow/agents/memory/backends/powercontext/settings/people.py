@@ -67,8 +67,19 @@ class People:
     """The people this process serves, each with one binding. Never changes."""
 
     def __init__(self, entries: Sequence[Entry], token: SecretStr | None) -> None:
-        """Bind each person of ``entries``, which have passed the rules. ``token`` is for those without one of their own."""
-        self._bindings = {entry.owner_user_id: Binding(position, len(entries), SecretStr(entry.scope_id), token if entry.token is None else SecretStr(entry.token)) for position, entry in enumerate(entries, 1)}
+        """Bind each person of ``entries``, which have passed the rules.
+
+        ``token`` is for those without one of their own.
+        """
+        self._bindings = {
+            entry.owner_user_id: Binding(
+                position,
+                len(entries),
+                SecretStr(entry.scope_id),
+                token if entry.token is None else SecretStr(entry.token),
+            )
+            for position, entry in enumerate(entries, 1)
+        }
 
     def __repr__(self) -> str:
         return f"People({len(self._bindings)})"

@@ -17,7 +17,10 @@ ENVIRONMENT_PREFIX: Final = "POWERCONTEXT_DEERFLOW_"
 
 
 class PowerContextSettings(BaseModel):
-    """The validated settings. Token, owner and Scope show in no ``repr``, dump or pickle, and the URL in no ``repr``."""
+    """The validated settings.
+
+    Token, owner and Scope show in no ``repr``, dump or pickle, and the URL in no ``repr``.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 

@@ -12,7 +12,9 @@ ReadPolicy = Literal["fail_open", "fail_closed"]
 
 
 def parse_backend_config(backend_config: object) -> ReadPolicy:
-    """Return the read policy of ``memory.backend_config``. ``storage_path`` and ``should_keep_hidden_message`` come from the host.
+    """Return the read policy of ``memory.backend_config``.
+
+    ``storage_path`` and ``should_keep_hidden_message`` come from the host.
 
     Raises:
         PowerContextConfigurationError: Anything else is in it; the message names the variable to set instead, and no
@@ -29,9 +31,18 @@ def parse_backend_config(backend_config: object) -> ReadPolicy:
         faults.append(f"memory.backend_config has what belongs to another backend; remove {', '.join(foreign)}")
     policy = config.get("failure_policy", {"read": "fail_open"})
     if policy not in ({"read": "fail_open"}, {"read": "fail_closed"}):
-        faults.append("memory.backend_config.failure_policy must be {read: fail_open} or {read: fail_closed}, or absent")
+        faults.append(
+            "memory.backend_config.failure_policy must be {read: fail_open} or {read: fail_closed}, or absent",
+        )
     if faults:
-        raise PowerContextConfigurationError("\n- ".join(["PowerContext memory is not configured. Correct this in config.yaml and restart the Gateway:", *faults]))
+        raise PowerContextConfigurationError(
+            "\n- ".join(
+                [
+                    "PowerContext memory is not configured. Correct this in config.yaml and restart the Gateway:",
+                    *faults,
+                ],
+            ),
+        )
     return "fail_closed" if policy == {"read": "fail_closed"} else "fail_open"
 
 
@@ -41,6 +52,11 @@ def _to_be_moved(key: str, name: str) -> str:
 
 
 def reads_are_fatal(backend_config: object) -> bool:
-    """Tell whether memory that cannot be read stops the run. A policy that is there but wrong says yes: it meant something else than the default."""
+    """Tell whether memory that cannot be read stops the run.
+
+    A policy that is there but wrong says yes: it meant something else than the default.
+    """
     config = {} if backend_config is None else backend_config
-    return not isinstance(config, Mapping) or config.get("failure_policy", {"read": "fail_open"}) != {"read": "fail_open"}
+    return not isinstance(config, Mapping) or config.get("failure_policy", {"read": "fail_open"}) != {
+        "read": "fail_open",
+    }

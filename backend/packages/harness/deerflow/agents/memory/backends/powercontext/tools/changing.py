@@ -1,4 +1,6 @@
-"""Changing one memory. Read, write on the condition that it still stands so, and settle what is not known by reading again.
+"""Changing one memory.
+
+It is read, written on the condition that it still stands so, and read again where the outcome is not known.
 
 A change that the server refused because the memory was changed meanwhile has not happened. One whose reply was lost is
 looked for; once the memory stands otherwise than the write demanded, that write can never come true.
@@ -26,7 +28,16 @@ MAX_STEP_SECONDS: Final = 9.0
 MAX_ATTEMPTS: Final = 4
 """How often a change is begun. Only one that the server certainly did not make is begun again."""
 
-_CONFLICTS: Final = frozenset({"revision_conflict", "atomic_memory_changed", "memory_entry_inactive", "artifact_not_found", "not_found", "memory_not_found"})
+_CONFLICTS: Final = frozenset(
+    {
+        "revision_conflict",
+        "atomic_memory_changed",
+        "memory_entry_inactive",
+        "artifact_not_found",
+        "not_found",
+        "memory_not_found",
+    },
+)
 
 Reason = outcomes.Reason | Misread | Literal["no_such_memory", "changed_meanwhile", "is_forgotten", "is_set_aside", "not_yours", "contended", "failed"]
 
@@ -97,7 +108,14 @@ Outcome = Changed | AlreadySo | NotChanged | Unknown
 class Change(ABC):
     """One change of one memory, under one deadline."""
 
-    def __init__(self, client: PowerContextClient, binding: Binding, citation: object, deadline: Deadline, step_seconds: float) -> None:
+    def __init__(
+        self,
+        client: PowerContextClient,
+        binding: Binding,
+        citation: object,
+        deadline: Deadline,
+        step_seconds: float,
+    ) -> None:
         self.client = client
         self.binding = binding
         self.citation = citation
@@ -141,7 +159,10 @@ class Change(ABC):
         return NotChanged("contended")
 
     def _look(self, memory: Memory, meant: Standing | None) -> tuple[Outcome | None, Standing | None]:
-        """Return how the memory stands, with the outcome if that settles it. ``meant`` is how it stood at the first look."""
+        """Return how the memory stands, with the outcome if that settles it.
+
+        ``meant`` is how it stood at the first look.
+        """
         step = self._step()
         standing = _read(memory, step)
         if standing is None:
@@ -192,8 +213,9 @@ def _read(memory: Memory, deadline: Deadline) -> Standing | None:
 def _reason_of_failed_look(error: PowerContextError) -> Reason:
     """Return what the model is told; nothing was written.
 
-    A citation of the other generation is answered with 404 or 422. A 404 proves something only if PowerContext itself says it,
-    with its error code or its request id: who wants a memory forgotten must not hear from a proxy that it is gone.
+    A citation of the other generation is answered with 404 or 422. A 404 proves something only if PowerContext itself
+    says it, with its error code or its request id: who wants a memory forgotten must not hear from a proxy that it is
+    gone.
     """
     reason = reason_of(error)
     if isinstance(error, PowerContextStatusError) and reason != "scope":

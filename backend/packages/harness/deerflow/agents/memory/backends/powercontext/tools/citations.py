@@ -1,8 +1,8 @@
 """Reading what a model wrote as a citation.
 
-A citation is the server's own object, as ``remember``, ``recall`` and the recalled text show it. Models write it a little
-wrong: as a string of JSON, with keys around it, as a line of the recalled text, or only its id. What can mean one memory
-alone is taken; a text that merely speaks of an id is not.
+A citation is the server's own object, as ``remember``, ``recall`` and the recalled text show it. Models write it a
+little wrong: as a string of JSON, with keys around it, as a line of the recalled text, or only its id. What can mean
+one memory alone is taken; a text that merely speaks of an id is not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,23 @@ MAX_CHARACTERS: Final = 65_536
 MAX_REVISION: Final = 2**31 - 1  # 1.4.1 answers 500 to a number that its database cannot hold
 
 _MAX_DEPTH: Final = 6
-_INNER_KEYS: Final = frozenset({"citation", "citations", "artifact", "artifact_ref", "memory", "memories", "memory_ref", "entry", "record", "records", "item", "items", "target"})
+_INNER_KEYS: Final = frozenset(
+    {
+        "citation",
+        "citations",
+        "artifact",
+        "artifact_ref",
+        "memory",
+        "memories",
+        "memory_ref",
+        "entry",
+        "record",
+        "records",
+        "item",
+        "items",
+        "target",
+    },
+)
 _IDENTIFIER = re.compile(r"[\x21-\x7E]{1,128}")
 _ID = re.compile(r"\b(?:art|mem_ent)_[A-Za-z0-9]{1,120}\b")
 _VERSION = re.compile(r"\bmem_ver_[A-Za-z0-9]{1,120}\b")
@@ -28,7 +44,10 @@ _SCOPE = re.compile(r"\bscp_[A-Za-z0-9]{1,120}\b")
 _REVISION = re.compile(r"\brevision\b\W{0,6}([0-9]{1,12})\b|(?:art|mem_ent)_[A-Za-z0-9]{1,120}[@#:/]([0-9]{1,12})\b")
 _FAMILY = re.compile(r"\bfamily\b\W{1,6}([A-Za-z][A-Za-z-]{0,63})")
 # All that a line of the recalled text, or a citation in another notation, has beside the ids.
-_NOTATION = re.compile(r"family|atomic-memory|artifact(?:_id|_ref)?|citation|memory(?:_ref)?|entry(?:_id|_version_id)?|scope(?:_id)?|revision|version|truncated|id|yes|no|[0-9]+|[\W_]", re.IGNORECASE)
+_NOTATION = re.compile(
+    r"family|atomic-memory|artifact(?:_id|_ref)?|citation|memory(?:_ref)?|entry(?:_id|_version_id)?|scope(?:_id)?|revision|version|truncated|id|yes|no|[0-9]+|[\W_]",
+    re.IGNORECASE,
+)
 
 Misread = Literal["not_a_citation", "several_citations", "another_family", "another_scope"]
 

@@ -19,7 +19,15 @@ class Corrector:
         self._settings = settings
         self._step_seconds = min(settings.remember_timeout_seconds, MAX_STEP_SECONDS)
 
-    def correct(self, binding: Binding, citation: object, text: object, *, kind: str | None = None, deadline: Deadline | None = None) -> Outcome:
+    def correct(
+        self,
+        binding: Binding,
+        citation: object,
+        text: object,
+        *,
+        kind: str | None = None,
+        deadline: Deadline | None = None,
+    ) -> Outcome:
         """Give the cited memory a new text, if it still says what the citation meant, and return what became of it.
 
         Args:
@@ -33,11 +41,28 @@ class Corrector:
         if refused is not None or not isinstance(text, str):
             return NotChanged("empty" if refused is None else refused.reason)
         deadline = deadline or Deadline.after(3 * MAX_STEP_SECONDS)
-        return _Correcting(shared_client(self._settings), binding, citation, kind, normalize(text), deadline, self._step_seconds).run()
+        return _Correcting(
+            shared_client(self._settings),
+            binding,
+            citation,
+            kind,
+            normalize(text),
+            deadline,
+            self._step_seconds,
+        ).run()
 
 
 class _Correcting(Change):
-    def __init__(self, client: PowerContextClient, binding: Binding, citation: object, kind: str | None, text: str, deadline: Deadline, step_seconds: float) -> None:
+    def __init__(
+        self,
+        client: PowerContextClient,
+        binding: Binding,
+        citation: object,
+        kind: str | None,
+        text: str,
+        deadline: Deadline,
+        step_seconds: float,
+    ) -> None:
         super().__init__(client, binding, citation, deadline, step_seconds)
         self.kind = kind
         self.text = text
@@ -69,4 +94,9 @@ class _Correcting(Change):
 
 
 def _out_of_use(standing: Standing) -> NotChanged:
-    return NotChanged("is_forgotten" if standing.state == "forgotten" else "is_set_aside", None, standing.text, standing.citation)
+    return NotChanged(
+        "is_forgotten" if standing.state == "forgotten" else "is_set_aside",
+        None,
+        standing.text,
+        standing.citation,
+    )

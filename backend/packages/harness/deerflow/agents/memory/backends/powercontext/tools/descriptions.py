@@ -1,8 +1,8 @@
 """The tools' words for the model: what each is for, when to call it and when not, and what to give it.
 
-A product decision each. All that a model reads before it calls anything is here; ``wording.py`` has what it reads afterwards.
-The host checks a call against its schema first and refuses it without a reason, so the schemas demand little: what is wrong
-is said by us.
+A product decision each. All that a model reads before it calls anything is here; ``wording.py`` has what it reads
+afterwards. The host checks a call against its schema first and refuses it without a reason, so the schemas demand
+little: what is wrong is said by us.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from .outcomes import MAX_TEXT_BYTES
 
-# Models say "I'll remember that" without calling, so the first lines are about when to call. Retrieval matches whole words, so the
-# rest is about the words: a stored "amounts are cents" is never found by "refund".
+# Models say "I'll remember that" without calling, so the first lines are about when to call. Retrieval matches whole
+# words, so the rest is about the words: a stored "amounts are cents" is never found by "refund".
 REMEMBER: Final = """\
 Save one memory for the user, for later conversations and the user's other tools.
 
@@ -57,7 +57,9 @@ what has changed is for `correct`. If several could be meant, show them and ask 
 
 Result: forgotten (show the user its `text`), already_forgotten, or unknown: say so and do not call again. An error: not forgotten, and why."""
 
-_CITATION: Final = {"description": "Required. The memory's `citation` as shown to you, unchanged, never made up; `recall` shows it."}
+_CITATION: Final = {
+    "description": "Required. The memory's `citation` as shown to you, unchanged, never made up; `recall` shows it.",
+}
 
 
 def _schema(**properties: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Looking a memory up by its text: is exactly this there?
 
-The first question is for memories with words of the text, stop words too: those are in the server's index, and a query in
-quotes keeps them. Fewer hits than a search returns are all there are. Otherwise the second question is for memories of
-the kind that have every word. Where that is not enough either, and for a text without a word, the memories of the kind
-are listed, page by page, for half of the time that is left.
+The first question is for memories with words of the text, stop words too: those are in the server's index, and a query
+in quotes keeps them. Fewer hits than a search returns are all there are. Otherwise the second question is for memories
+of the kind that have every word. Where that is not enough either, and for a text without a word, the memories of the
+kind are listed, page by page, for half of the time that is left.
 """
 
 from __future__ import annotations
@@ -45,7 +45,15 @@ _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 _Answer = TypeVar("_Answer")
 
 
-def find(client: PowerContextClient, binding: Binding, kind: str, text: str, *, deadline: Deadline, patient: bool = False) -> Hit | None:
+def find(
+    client: PowerContextClient,
+    binding: Binding,
+    kind: str,
+    text: str,
+    *,
+    deadline: Deadline,
+    patient: bool = False,
+) -> Hit | None:
     """Return the active memory with exactly this text and, where the server tells it, kind; ``None`` without one.
 
     A question that fails is asked again, after a short pause, as long as there is time: without an answer a text may be
@@ -109,9 +117,17 @@ class _LookUp:
 
     def _look_closer(self, words: list[str]) -> Hit | None:
         if words:
-            # Of two words or fewer one is enough for the server; the kind, which each of these memories has, makes it three.
+            # Of two words or fewer one is enough for the server; the kind, which each of these memories has, makes it
+            # three.
             query = _quoted([self.kind, *words] if len(words) > 1 else words)
-            hits = self._ask(lambda: self.client.search_atomic_memory(self.binding, query, every_word_of=self.kind, deadline=self.deadline))
+            hits = self._ask(
+                lambda: self.client.search_atomic_memory(
+                    self.binding,
+                    query,
+                    every_word_of=self.kind,
+                    deadline=self.deadline,
+                ),
+            )
             found = self._first(hits)
             if found is not None or len(hits) < MAX_MATCHES:
                 return found
@@ -157,7 +173,10 @@ class _LookUp:
 
 
 def _does_not_know_the_question(error: PowerContextStatusError) -> bool:
-    """Tell whether this is a server before 1.3, which stores no text twice (404, 405). Or one that does not know a field (422)."""
+    """Tell whether the server does not know the question.
+
+    One before 1.3 answers 404 or 405, and stores no text twice; one that does not know a field answers 422.
+    """
     return error.status_code in (404, 405) or error.code in ("invalid_request", "invalid_access_request")
 
 

@@ -40,7 +40,10 @@ class Standing:
 
 
 class Memory(Protocol):
-    """One memory of one person. Every method raises the client's errors; one of a server that has no such memory is a 404."""
+    """One memory of one person.
+
+    Every method raises the client's errors; one of a server that has no such memory is a 404.
+    """
 
     def read(self, deadline: Deadline) -> Standing | None:
         """Return how it stands, or ``None`` if there is no such memory."""
@@ -73,14 +76,24 @@ class AtomicMemory:
     def read(self, deadline: Deadline) -> Standing:
         """Return how it stands: the state first, for a revision never changes."""
         state = self.client.get_atomic_memory_state(self.binding, self.cited.artifact_id, deadline=deadline)
-        memory = self.client.get_artifact_revision(self.binding, self.cited.artifact_id, state.artifact.revision, deadline=deadline)
+        memory = self.client.get_artifact_revision(
+            self.binding,
+            self.cited.artifact_id,
+            state.artifact.revision,
+            deadline=deadline,
+        )
         return Standing(memory.artifact, memory.kind, memory.text, _state(state), state.state_version)
 
     def is_meant(self, standing: Standing, deadline: Deadline) -> bool:
         """Compare with the cited revision: one that was only restored, or written again, says the same."""
         if self.cited.revision is None or self.cited.revision == _reference(standing).revision:
             return True
-        cited = self.client.get_artifact_revision(self.binding, self.cited.artifact_id, self.cited.revision, deadline=deadline)
+        cited = self.client.get_artifact_revision(
+            self.binding,
+            self.cited.artifact_id,
+            self.cited.revision,
+            deadline=deadline,
+        )
         return (cited.kind, cited.text) == (standing.kind, standing.text)
 
     def forget(self, standing: Standing, deadline: Deadline) -> Standing:
@@ -90,7 +103,10 @@ class AtomicMemory:
         return Standing(after.artifact, standing.kind, standing.text, "forgotten", after.state_version)
 
     def correct(self, standing: Standing, kind: str, text: str, deadline: Deadline) -> Standing:
-        """Write the next revision, and look whether the memory was forgotten just before. The server takes it all the same."""
+        """Write the next revision, and look whether the memory was forgotten just before.
+
+        The server takes it all the same.
+        """
         after = self.client.replace_artifact(self.binding, _reference(standing), kind, text, deadline=deadline)
         try:
             state = self.client.get_atomic_memory_state(self.binding, self.cited.artifact_id, deadline=deadline)
@@ -113,7 +129,11 @@ class MemoryOfEntry:
         versions = [entry.entry_version_id for entry in manifest.entries if entry.entry_id == self.cited.entry_id]
         if not versions:
             return None
-        citation = EntryCitation(memory_ref=manifest.memory_ref, entry_id=self.cited.entry_id, entry_version_id=versions[0])
+        citation = EntryCitation(
+            memory_ref=manifest.memory_ref,
+            entry_id=self.cited.entry_id,
+            entry_version_id=versions[0],
+        )
         entry = self.client.get_memory_entry(self.binding, citation, deadline=deadline)
         return Standing(entry.citation, entry.kind, entry.text, "active" if entry.state == "active" else "forgotten")
 

@@ -1,4 +1,7 @@
-"""What may become of a save, and which texts can be saved at all."""
+"""What may become of a save, what proves that it was not made, and which texts can be saved at all.
+
+When a save is unknown is decided in ``saving``.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,21 @@ MAX_KIND_CHARACTERS: Final = 128
 MAX_TEXT_BYTES: Final = 8192
 """The API's limit of ``text``: UTF-8 bytes, after NFC and strip (1.4.1 and 1.2.0)."""
 
-Reason = Literal["empty", "not_a_string", "too_long", "not_unicode", "unknown_kind", "token", "scope", "busy", "shutdown", "unreachable", "failed", "overloaded", "refused"]
+Reason = Literal[
+    "empty",
+    "not_a_string",
+    "too_long",
+    "not_unicode",
+    "unknown_kind",
+    "token",
+    "scope",
+    "busy",
+    "shutdown",
+    "unreachable",
+    "failed",
+    "overloaded",
+    "refused",
+]
 
 REFUSALS: Final[Mapping[str, tuple[int, Reason]]] = {
     "unauthorized": (401, "token"),  # asked before anything else
@@ -38,9 +55,11 @@ REFUSALS: Final[Mapping[str, tuple[int, Reason]]] = {
     "authentication_unavailable": (503, "overloaded"),  # before anything else, read in 1.4.1
     "runtime_not_ready": (503, "overloaded"),  # the same
 }
-"""The codes and statuses that prove that PowerContext did nothing, with the reason we give. Not among them: ``internal_error``
-(500, a locked database, where the server promises nothing), ``access_unavailable`` (503, access is also written after
-an operation), and every reply that is not PowerContext's own envelope, for whoever wrote it may have passed the request on.
+"""The codes and statuses that prove that PowerContext did nothing, with the reason we give.
+
+Not among them: ``internal_error`` (500, a locked database, where the server promises nothing), ``access_unavailable``
+(503, access is also written after an operation), and every reply that is not PowerContext's own envelope, for whoever
+wrote it may have passed the request on.
 """
 
 

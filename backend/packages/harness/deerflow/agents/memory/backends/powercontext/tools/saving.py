@@ -15,7 +15,13 @@ from typing import Any, Final
 from ..api.client import PowerContextClient
 from ..api.models import Hit
 from ..deadline import Deadline
-from ..errors import PowerContextCancelledError, PowerContextError, PowerContextResponseError, PowerContextStatusError, PowerContextTimeoutError
+from ..errors import (
+    PowerContextCancelledError,
+    PowerContextError,
+    PowerContextResponseError,
+    PowerContextStatusError,
+    PowerContextTimeoutError,
+)
 from ..process import shared_client
 from ..settings.loading import PowerContextSettings
 from ..settings.people import Binding
@@ -28,7 +34,10 @@ MAX_STEP_SECONDS: Final = 9.0
 
 
 class Saver:
-    """Saves memories through the process's client. Safe for any number of threads; an identical save under way is waited for, not repeated."""
+    """Saves memories through the process's client.
+
+    Safe for any number of threads; an identical save under way is waited for, not repeated.
+    """
 
     def __init__(self, settings: PowerContextSettings) -> None:
         self._settings = settings
@@ -40,7 +49,15 @@ class Saver:
         self._lock = threading.Lock()
         self._under_way: dict[tuple[Binding, str, str], Future[Outcome]] = {}
 
-    def save(self, binding: Binding, kind: Any, text: Any, *, any_kind: bool = False, deadline: Deadline | None = None) -> Outcome:
+    def save(
+        self,
+        binding: Binding,
+        kind: Any,
+        text: Any,
+        *,
+        any_kind: bool = False,
+        deadline: Deadline | None = None,
+    ) -> Outcome:
         """Save ``text`` as a memory of ``kind`` in the person's Scope, and return what became of it.
 
         Anything but a good text is refused.
@@ -84,7 +101,13 @@ def _outcome_of(identical: Future[Outcome], deadline: Deadline) -> Outcome:
     try:
         return identical.result(deadline.left())
     except TimeoutError:
-        return Unknown(PowerContextTimeoutError("an identical save is still under way", operation="remember_memory", may_have_been_sent=True))
+        return Unknown(
+            PowerContextTimeoutError(
+                "an identical save is still under way",
+                operation="remember_memory",
+                may_have_been_sent=True,
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +165,7 @@ class _Save:
 def _cannot_search(error: PowerContextError) -> bool:
     """Tell whether PowerContext itself says that this search fails, with a server that works otherwise.
 
-    Only then a text is written that nobody could look for. Whatever else keeps an answer away would keep away the answer
-    to the write, too, and a text that is there already would be stored again.
+    Only then a text is written that nobody could look for. Whatever else keeps an answer away would keep away the
+    answer to the write, too, and a text that is there already would be stored again.
     """
     return isinstance(error, PowerContextStatusError) and error.code == "internal_error"

@@ -26,7 +26,7 @@ CALL_SECONDS: Final = 28.0
 """What a tool's whole call may take, counted from the call; DeerFlow gives up at 30."""
 
 MAX_THREADS: Final = 8
-"""A process's calls of our tools that run at a time. It is half of the client's connections; the other half stays with recall."""
+"""A process's calls of our tools that run at a time: half of the client's connections, the rest stays with recall."""
 
 IDLE_SECONDS: Final = 10.0
 """A thread with nothing to do ends after this."""
@@ -34,21 +34,22 @@ IDLE_SECONDS: Final = 10.0
 EXIT_SECONDS: Final = 1.5
 """What an exit grants the steps under way."""
 
-# A call that waited longer than this for a thread would hardly end in the rest, and a write cut short is one nobody knows the end of.
+# A call that waited longer than this for a thread would hardly end in the rest, and a write cut short is one nobody
+# knows the end of.
 _WAITING_SHARE: Final = 0.75
 
 
 async def run(work: Callable[[], Any], *, deadline: Deadline, abandoned: Callable[[Any], None]) -> Any:
     """Run ``work`` on one of our threads and return what it returns. The event loop is never blocked.
 
-    A cancelled caller gets its ``CancelledError`` at once; ``deadline`` is cancelled, so that ``work`` begins no further
-    exchange.
+    A cancelled caller gets its ``CancelledError`` at once; ``deadline`` is cancelled, so that ``work`` begins no
+    further exchange.
 
     Args:
         work: Asks the server, within ``deadline``. Called once, or never.
         deadline: Of the whole call, from ``Deadline.after(CALL_SECONDS)`` at its beginning.
-        abandoned: Told the result, on any thread, if nobody waits for it any more: the caller was cancelled, its loop is
-            closed, or the process ends. It only logs.
+        abandoned: Told the result, on any thread, if nobody waits for it any more: the caller was cancelled, its loop
+            is closed, or the process ends. It only logs.
 
     Raises:
         PowerContextBusyError: No thread came free in time; ``work`` was never called.
@@ -73,7 +74,10 @@ async def run(work: Callable[[], Any], *, deadline: Deadline, abandoned: Callabl
 
 
 def cancel_calls() -> None:
-    """Let no call begin a new step. Those that wait for a thread are never sent, those under way end with their step."""
+    """Let no call begin a new step.
+
+    Those that wait for a thread are never sent, those under way end with their step.
+    """
     _threads.cancel()
 
 
@@ -85,7 +89,14 @@ def _set(finished: Any) -> None:
 class _Call:
     """One call: what is to be done and until when, what came of it, and who is told. ``_Threads`` guards it."""
 
-    def __init__(self, work: Callable[[], Any], deadline: Deadline, abandoned: Callable[[Any], None], *, wake: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        work: Callable[[], Any],
+        deadline: Deadline,
+        abandoned: Callable[[Any], None],
+        *,
+        wake: Callable[[], Any],
+    ) -> None:
         self.deadline = deadline
         self.awaited = True
         self.finished = False
@@ -143,7 +154,10 @@ class _Threads:
         self._count = self._idle = 0
 
     def add(self, call: _Call) -> None:
-        """Queue ``call``, and start a thread for it if there may be one more. ``PowerContextBusyError`` if there can be none."""
+        """Queue ``call``, and start a thread for it if there may be one more.
+
+        ``PowerContextBusyError`` if there can be none.
+        """
         with self._lock:
             self._queued.append(call)
             if len(self._queued) > self._idle and self._count < MAX_THREADS:
@@ -225,7 +239,10 @@ class _Threads:
             self._ended.wait_for(lambda: not self._running, EXIT_SECONDS)
             cut_off = [call for call in cut_off if call in self._running and call.deadline.wrote]
         for call in cut_off:
-            logger.warning("The process ended %.1f s into a write to PowerContext; whether it is stored is unknown.", time.monotonic() - call.started)
+            logger.warning(
+                "The process ended %.1f s into a write to PowerContext; whether it is stored is unknown.",
+                time.monotonic() - call.started,
+            )
 
 
 _threads = _Threads()

@@ -75,7 +75,11 @@ def saved(outcome: Saved | AlreadySaved | Unknown) -> dict[str, Any]:
         how = " (its confirmation was lost, so it was looked up)" if outcome.by_read_back else ""
         return {"outcome": "saved", "citation": citation, "message": f"Saved{how}."}
     revision = f" (Memory revision {outcome.memory_revision.revision})" if outcome.memory_revision else ""
-    return {"outcome": "already_saved", "citation": citation, "message": f"This was saved before; nothing was added{revision}."}
+    return {
+        "outcome": "already_saved",
+        "citation": citation,
+        "message": f"This was saved before; nothing was added{revision}.",
+    }
 
 
 def corrected(outcome: Changed | AlreadySo | UnknownChange) -> dict[str, Any]:
@@ -84,14 +88,21 @@ def corrected(outcome: Changed | AlreadySo | UnknownChange) -> dict[str, Any]:
         message = "It is not known whether this was corrected. Tell the user so, and do not try again now: it may have been."
         return {"outcome": "unknown", "citation": _json(outcome.citation), "message": message}
     if isinstance(outcome, AlreadySo):
-        return {"outcome": "already_so", "citation": _json(outcome.citation), "message": "The memory said exactly this before; nothing was changed."}
+        return {
+            "outcome": "already_so",
+            "citation": _json(outcome.citation),
+            "message": "The memory said exactly this before; nothing was changed.",
+        }
     return {"outcome": "corrected", "citation": _json(outcome.citation), "message": f"Corrected{_how(outcome)}."}
 
 
 def forgotten(outcome: Changed | AlreadySo | UnknownChange) -> dict[str, Any]:
     """Return the result of ``forget``."""
     if isinstance(outcome, UnknownChange):
-        name, message = "unknown", "It is not known whether this was forgotten. Tell the user so, and do not try again now: it may have been."
+        name, message = (
+            "unknown",
+            "It is not known whether this was forgotten. Tell the user so, and do not try again now: it may have been.",
+        )
     elif isinstance(outcome, AlreadySo):
         name, message = "already_forgotten", "This was forgotten before; nothing was changed."
     else:

@@ -38,8 +38,17 @@ _OPENINGS: Final = {
 def of_failed_handshake(error: BaseException | None) -> str:
     """Return why TLS failed; ``error`` is what the ssl module raised."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _CERTIFICATES.get(error.verify_code, "the server's certificate is not accepted: check it, and SSL_CERT_FILE")
-    if isinstance(error, ssl.SSLError) and error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"):
+        return _CERTIFICATES.get(
+            error.verify_code,
+            "the server's certificate is not accepted: check it, and SSL_CERT_FILE",
+        )
+    if isinstance(error, ssl.SSLError) and error.reason in (
+        "WRONG_VERSION_NUMBER",
+        "HTTP_REQUEST",
+        "UNKNOWN_PROTOCOL",
+        "RECORD_LAYER_FAILURE",
+        "PACKET_LENGTH_TOO_LONG",
+    ):
         return PLAIN_PORT
     return NO_TLS
 
@@ -59,4 +68,7 @@ def of_opening(opening: bytes) -> str | None:
     """Return what speaks, if a reply that begins with ``opening`` is no HTTP; ``None`` if it is, or may yet be."""
     if b"HTTP/"[: len(opening)] == opening[:5]:
         return None
-    return next((reason for start, reason in _OPENINGS.items() if opening.startswith(start)), "what answers there speaks no HTTP: check the port in POWERCONTEXT_DEERFLOW_BASE_URL")
+    return next(
+        (reason for start, reason in _OPENINGS.items() if opening.startswith(start)),
+        "what answers there speaks no HTTP: check the port in POWERCONTEXT_DEERFLOW_BASE_URL",
+    )

@@ -96,7 +96,12 @@ class Connections:
                 network_backend=self._network,
             )
         return httpcore.HTTPProxy(
-            proxy_url=httpcore.URL(scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=b"/"),
+            proxy_url=httpcore.URL(
+                scheme=proxy.url.raw_scheme,
+                host=proxy.url.raw_host,
+                port=proxy.url.port,
+                target=b"/",
+            ),
             proxy_auth=proxy.raw_auth,
             ssl_context=self._endpoint.tls,
             max_connections=1,

@@ -1,4 +1,7 @@
-"""The one configured server, and how it is reached. Its URL, the proxy on the way, the certificates that are trusted."""
+"""The one configured server, and how it is reached.
+
+That is its URL, the proxy on the way, and the certificates that are trusted.
+"""
 
 from __future__ import annotations
 

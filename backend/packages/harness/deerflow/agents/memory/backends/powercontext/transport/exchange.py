@@ -1,8 +1,8 @@
 """One HTTP exchange under one total deadline.
 
 httpx's time-outs start anew with every byte, so a slow peer can hold a call for as long as it likes. This module works
-one layer below, on httpcore's connections over ``network.DeadlineBackend``. ``translating`` is where httpcore's exceptions
-become ours.
+one layer below, on httpcore's connections over ``network.DeadlineBackend``. ``translating`` is where httpcore's
+exceptions become ours.
 """
 
 from __future__ import annotations
@@ -121,7 +121,10 @@ class Transport:
         raise PowerContextResponseError(BROKEN, operation=request.operation)
 
     def _attempt(self, request: Request, deadline: Deadline, *, fresh: bool) -> Reply | None:
-        """Send ``request``, on a connection of its own if ``fresh``. ``None`` if it met one that was used before and had closed."""
+        """Send ``request``, on a connection of its own if ``fresh``.
+
+        ``None`` if it met one that was used before and had closed.
+        """
         body = _RequestBody(request, deadline)
         failure: PowerContextError
         try:
@@ -164,7 +167,9 @@ class Transport:
 
 
 class _RequestBody:
-    """The body to send, and what httpcore's asking for it means. There is a connection then, and the server may get the request.
+    """The body to send, and what httpcore's asking for it means.
+
+    There is a connection then, and the server may get the request.
 
     Attributes:
         taken: Whether httpcore asked for it. Until then the server has no request it could act on.
@@ -196,14 +201,23 @@ def _send(connection: httpcore.ConnectionPool, message: httpcore.Request, reques
             response.close()
         # After a 500 the server closes the connection without saying so.
         reusable = not request.writes and response.status < 500 and _ends_with(response, body)
-        return Reply(response.status, body, _header(response, b"x-powercontext-request-id", _REQUEST_ID), _redirect(response, message.url))
+        return Reply(
+            response.status,
+            body,
+            _header(response, b"x-powercontext-request-id", _REQUEST_ID),
+            _redirect(response, message.url),
+        )
     finally:
         if not reusable:
-            connection.close()  # also what httpcore left half open: a tunnel whose handshake failed would block the next request
+            # also what httpcore left half open: a tunnel whose handshake failed would block the next request
+            connection.close()
 
 
 def _ends_with(response: httpcore.Response, body: bytes) -> bool:
-    """Tell whether the bytes read end with ``body``. What comes behind it would be taken for the answer to the next request."""
+    """Tell whether the bytes read end with ``body``.
+
+    What comes behind it would be taken for the answer to the next request.
+    """
     stream = response.extensions["network_stream"]
     return isinstance(stream, DeadlineStream) and stream.head_bytes + len(body) == stream.received_bytes
 

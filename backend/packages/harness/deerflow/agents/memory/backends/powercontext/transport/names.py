@@ -1,4 +1,7 @@
-"""The addresses of the server's name. What a look-up or a dead address cost once is not paid again by every connection."""
+"""The addresses of the server's name.
+
+What a look-up or a dead address cost once is not paid again by every connection.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,8 @@ class Names:
     def addresses_of(self, host: str, port: int, seconds: float | None) -> list[str]:
         """Return the addresses of ``host``, the one that answered last first.
 
-        A new look-up runs in a daemon thread: ``getaddrinfo`` cannot be interrupted, and one that hangs must not hold up
-        an exit. There is at most one thread a name, and what it finds is kept, also if nobody waits for it any more.
+        A new look-up runs in a daemon thread: ``getaddrinfo`` cannot be interrupted, and one that hangs must not hold
+        up an exit. There is at most one thread a name, and what it finds is kept, also if nobody waits for it any more.
 
         Args:
             host: The name.

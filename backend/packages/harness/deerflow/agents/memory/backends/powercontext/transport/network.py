@@ -19,7 +19,8 @@ import httpcore
 from . import causes
 from .names import NameLookupError, Names
 
-# httpcore takes apart all that one read returned before it looks at the deadline again; 64 KiB of one-byte chunks take it 0.2 s.
+# httpcore takes apart all that one read returned before it looks at the deadline again; 64 KiB of one-byte chunks take
+# it 0.2 s.
 _READ_BYTES: Final = 4096
 
 
@@ -115,8 +116,16 @@ class DeadlineStream(httpcore.NetworkStream):
         """Close the socket."""
         self._stream.close()
 
-    def start_tls(self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None) -> DeadlineStream:
-        """Shake hands; ``HandshakeError`` if that fails, ``httpcore.ConnectTimeout`` after the deadline. Either closes the socket."""
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> DeadlineStream:
+        """Shake hands; ``HandshakeError`` if that fails, ``httpcore.ConnectTimeout`` after the deadline.
+
+        Either closes the socket.
+        """
         try:
             left = time_left(timeout, httpcore.ConnectTimeout)
         except httpcore.ConnectTimeout:

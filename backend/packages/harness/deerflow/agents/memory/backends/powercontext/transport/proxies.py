@@ -24,12 +24,16 @@ def proxy_to(url: httpx.URL) -> httpx.Proxy | None:
         return None
     proxy = parse(address if "://" in address else f"http://{address}")
     if proxy is None or proxy.scheme != "http" or not has_usable_address(proxy):
-        raise PowerContextConfigurationError("HTTPS_PROXY or ALL_PROXY must name an http:// proxy, or NO_PROXY must list the host of POWERCONTEXT_DEERFLOW_BASE_URL")
+        raise PowerContextConfigurationError(
+            "HTTPS_PROXY or ALL_PROXY must name an http:// proxy, or NO_PROXY must list the host of POWERCONTEXT_DEERFLOW_BASE_URL",
+        )
     return httpx.Proxy(proxy)
 
 
 def _bypasses(url: httpx.URL, no_proxy: str) -> bool:
-    """Tell whether ``no_proxy`` lists the server. It takes what Python's own clients understand, and ``*`` and URLs as httpx does.
+    """Tell whether ``no_proxy`` lists the server.
+
+    It takes what Python's own clients understand, and ``*`` and URLs as httpx does.
 
     An entry that is no address concerns other requests.
     """

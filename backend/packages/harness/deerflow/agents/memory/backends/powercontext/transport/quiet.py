@@ -7,7 +7,10 @@ import threading
 
 
 class _Quiet(logging.Filter):
-    """Drops what httpcore logs about our exchanges, which quotes the server. It is all at DEBUG; other users of httpcore keep theirs."""
+    """Drops what httpcore logs about our exchanges, which quotes the server.
+
+    It is all at DEBUG; other users of httpcore keep theirs.
+    """
 
     _thread = threading.local()
 

@@ -6,7 +6,13 @@ from typing import Final
 
 import httpcore
 
-from ..errors import BROKEN, PowerContextConnectionError, PowerContextError, PowerContextResponseError, PowerContextTimeoutError
+from ..errors import (
+    BROKEN,
+    PowerContextConnectionError,
+    PowerContextError,
+    PowerContextResponseError,
+    PowerContextTimeoutError,
+)
 from .names import NameLookupError, NameLookupTimeout
 from .network import ForeignProtocolError, HandshakeError
 
@@ -28,7 +34,11 @@ def translate(error: Exception, operation: str, sent: bool, proxied: bool) -> Po
     """
     if isinstance(error, NameLookupTimeout):
         reason = "the look-up of the proxy's name took too long" if proxied else "the look-up of the server's name took too long"
-        return PowerContextTimeoutError(f"{reason}: check the name servers of this machine", operation=operation, may_have_been_sent=False)
+        return PowerContextTimeoutError(
+            f"{reason}: check the name servers of this machine",
+            operation=operation,
+            may_have_been_sent=False,
+        )
     if isinstance(error, httpcore.TimeoutException):
         reason = "no complete reply within the limit" if sent else "no connection within the limit"
         if proxied and not sent:

@@ -36,7 +36,10 @@ def url_fault(base_url: str) -> str:
 
 
 def is_loopback(url: httpx.URL) -> bool:
-    """Tell whether ``url`` is on this machine. That is ``localhost``, 127.0.0.0/8 or ``::1``, the rule of PowerContext's own client."""
+    """Tell whether ``url`` is on this machine.
+
+    That is ``localhost``, 127.0.0.0/8 or ``::1``, the rule of PowerContext's own client.
+    """
     host = host_of(url)
     if host.lower() == "localhost":
         return True
